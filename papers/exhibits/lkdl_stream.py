@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.harness.timing import timed
 from kernlets.classifiers import ResidualClassifier
-from kernlets.data.rows import Blocks
+from kernlets.data.stream import Blocks
 from kernlets.datasets import remove_mean_and_normalize, shifted_batches
 from kernlets.learners import Forgetting, RLSDictionary
 from kernlets.maps import NystroemMap

@@ -51,8 +51,8 @@ _HOMES = {
     "io": "save load",
     "export": "to_onnx",
     "config": "options",
-    "data.rows": "Blocks",
-    "data.masks": "mark_missing",
+    "data.stream": "Blocks",
+    "data.missing": "mark_missing",
 }
 _MODULES = ("datasets", "images", "metrics", "plotting", "preimage")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

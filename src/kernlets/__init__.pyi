@@ -5,8 +5,8 @@ from . import images as images
 from . import metrics as metrics
 from . import plotting as plotting
 from . import preimage as preimage
-from .data.masks import mark_missing as mark_missing
-from .data.rows import Blocks as Blocks
+from .data.missing import mark_missing as mark_missing
+from .data.stream import Blocks as Blocks
 from .classifiers import AutoDictionaryClassifier as AutoDictionaryClassifier
 from .classifiers import DKSVDClassifier as DKSVDClassifier
 from .classifiers import FDDLClassifier as FDDLClassifier

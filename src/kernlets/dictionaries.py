@@ -18,7 +18,7 @@ from scipy import sparse
 
 from .contracts import Array, Dictionary, SparseCodes
 from .data.block_loop import stacked_rows
-from .data.memory_limits import memory_limit
+from .data.limits import memory_limit
 from .kernels import Kernel, Precomputed
 from .loops import ops
 from .loops.codes import codes_cross

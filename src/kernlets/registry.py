@@ -114,7 +114,7 @@ def _kernlets_classes() -> Iterator[type]:
     """Estimators and records in the name spaces of all packages."""
     homes = {*_HOMES, *TABLES, "contracts", "dictionaries"}
     # models hold no objects of these
-    homes -= {"config", "io", "export", "data.rows", "data.masks"}
+    homes -= {"config", "io", "export", "data.stream", "data.missing"}
     for home in sorted(homes):
         registered = table(home).values() if home in TABLES else ()
         for value in (*vars(_module(home)).values(), *registered):

@@ -36,7 +36,7 @@ from kernlets import (
     UnitNorm,
     registry,
 )
-from kernlets.data.rows import is_blocks
+from kernlets.data.stream import is_blocks
 from kernlets.landmarks import SAMPLERS
 from kernlets.numerics.arrays import is_dask, is_torch
 

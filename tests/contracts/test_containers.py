@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 from kernlets import options
 from kernlets.classifiers import CLASSIFIERS
 from kernlets.data.lazy_rows import LazyRows
-from kernlets.data.rows import Blocks
+from kernlets.data.stream import Blocks
 from kernlets.learners import LEARNERS
 from kernlets.maps import MAPS
 from kernlets.numerics.arrays import working_dtype

@@ -32,7 +32,7 @@ from kernlets import (
     options,
 )
 from kernlets.coders import encode
-from kernlets.data.masks import group_by_mask
+from kernlets.data.missing import group_by_mask
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 
 P, M = 24, 30

@@ -38,8 +38,8 @@ from kernlets import (
     options,
 )
 from kernlets.cli import app
+from kernlets.data.block_loop import release_pages, report_rows_to
 from kernlets.data.lazy_rows import LazyRows, is_lazy_or_dask
-from kernlets.data.read_blocks import release_pages, report_rows_to
 from kernlets.data.rows import map_rows, row_batches, sum_rows, take_rows
 from kernlets.learners import LEARNERS
 
@@ -561,7 +561,7 @@ def test_command_line_on_a_cluster(X, y, parquet, tmp_path, monkeypatch):
     run("transform", there, data, *label, "-o", tmp_path / "local.npz")
     codes, local = (sparse.load_npz(tmp_path / f"{k}.npz") for k in ("codes", "local"))
     np.testing.assert_allclose(codes.toarray(), local.toarray(), atol=1e-12)
-    monkeypatch.setattr("kernlets.data.dask_files.CONNECT_TIMEOUT", 0.5)
+    monkeypatch.setattr("kernlets.data.on_dask.CONNECT_TIMEOUT", 0.5)
     done = CliRunner().invoke(
         app, ["score", str(here), str(data), "--scheduler", "tcp://127.0.0.1:1"]
     )

@@ -62,7 +62,7 @@ ALLOWED["cli"] = set(ALLOWED)
 ALLOWED["__main__"] = {"cli"}
 # What is imported by a name that is computed: Dask and the compiled loops.
 BY_NAME = {
-    "data/load_dask.py": ("data.dask_",),
+    "data/rows.py": ("data.on_dask",),
     "loops/ops.py": tuple(
         f"loops.{library}" for library in ("reference", "numba_", "torch_", "triton_")
     ),
@@ -72,8 +72,8 @@ HOMES = {
     "numba": ("loops/numba_", "loops/compiled.py"),
     "torch": ("loops/torch_", "loops/triton_", "numerics/arrays.py", "config.py"),
     "triton": ("loops/triton_",),
-    "dask": ("data/dask_",),
-    "distributed": ("data/dask_",),
+    "dask": ("data/dask_", "data/on_dask"),
+    "distributed": ("data/dask_", "data/on_dask"),
 }
 
 

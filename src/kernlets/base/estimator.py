@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.base import clone
 
 from ..config import options
-from ..data.context import at_work
+from ..data.limits import at_work
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
 from .notebook import portrait
 from .progress import fit_with_callbacks, has_callbacks

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..contracts import Array
 from ..data.check import check_rows
-from ..data.load_dask import dask_labels
-from ..data.rows import Blocks, is_blocks, no_blocks_error, select_rows
+from ..data.rows import on_dask, select_rows
+from ..data.stream import Blocks, is_blocks, no_blocks_error
 from ..data.weights import Weights
 from ..kernels import Kernel, Precomputed
 from ..kernels.samples import check_samples, takes_rows
@@ -91,7 +91,7 @@ def _no_row_numbers(n_classes: int) -> list[np.ndarray]:
 
 
 def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassRows:
-    classes, class_arrays = dask_labels().split_rows(X, y)
+    classes, class_arrays = on_dask().split_rows(X, y)
     check_class_count(estimator, classes)
     counts = np.array([class_array.shape[0] for class_array in class_arrays])
     row_numbers, n_concurrent = (

@@ -11,7 +11,7 @@ from ..base.estimator import Estimator
 from ..coders import encode
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.check import check_rows
-from ..data.missing_rows import all_in_memory
+from ..data.missing import all_in_memory
 from ..dictionaries import ExplicitDictionary
 from ..learners.base import codes_of_rows
 from ..schema import Declared, History, Indices, Part, Whole

@@ -15,7 +15,7 @@ from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
 from ..coders import Lasso, encode
 from ..coders.coded_sums import fill_by_codes
 from ..contracts import Array
-from ..data.masks import has_missing
+from ..data.missing import has_missing
 from ..data.rows import map_rows
 from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary

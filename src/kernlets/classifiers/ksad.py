@@ -15,7 +15,7 @@ from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOpt
 from ..base.estimator import Estimator
 from ..coders.bookkeeping import pack
 from ..contracts import Array, SparseCodes
-from ..data.missing_rows import all_in_memory
+from ..data.missing import all_in_memory
 from ..data.rows import load_values, map_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..io.checkpoint import Checkpoint

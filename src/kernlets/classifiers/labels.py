@@ -13,9 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ..contracts import Array, SparseCodes
 from ..data.labels import label_values
-from ..data.load_dask import dask_labels
-from ..data.masks import has_missing
-from ..data.rows import apply_to_rows
+from ..data.missing import has_missing
+from ..data.rows import apply_to_rows, on_dask
 from ..data.weights import check_weights, repeat_by_weight
 from ..kernels import Precomputed
 from ..kernels.base import Kernel
@@ -52,7 +51,8 @@ class ScoreVoting:
         """Return the label with the best score."""
         scores = self._scores(X)  # first, because it checks that this is fitted
         labels = apply_to_rows(partial(_winners, self.classes_), scores)
-        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
+        is_movable = isinstance(labels, np.ndarray) and labels.dtype.kind in "iufb"
+        return move_like(labels, X) if is_movable else labels
 
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
         """Return the score of each class; of two, the second minus the first."""
@@ -62,7 +62,7 @@ class ScoreVoting:
         """Return the share of the rows whose label is predicted correctly."""
         predicted = self.predict(X)
         if is_dask(predicted):
-            return dask_labels().weighted_accuracy(predicted, y, sample_weight)
+            return on_dask().weighted_accuracy(predicted, y, sample_weight)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def __sklearn_tags__(self) -> Any:

@@ -24,19 +24,17 @@ from ..data.block_loop import keep_groups_together
 from ..data.check import trust_checked_rows
 from ..data.labels import label_classes, label_values
 from ..data.lazy_rows import n_parts_at_once
-from ..data.missing_rows import all_in_memory, fill_rows_with_means
+from ..data.missing import all_in_memory, fill_rows_with_means
 from ..data.rows import (
-    apply_to_blocks,
     apply_to_rows,
     evenly_spaced_rows,
-    first_block,
-    is_blocks,
     load_row_subset,
     load_values,
     map_rows,
     n_columns,
     with_selectable_columns,
 )
+from ..data.stream import apply_to_blocks, first_block, is_blocks
 from ..data.weights import (
     Weights,
     check_weights,

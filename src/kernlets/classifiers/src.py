@@ -19,8 +19,12 @@ from ..coders.masked import (
 )
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.block_loop import keep_groups_together
-from ..data.masks import apply_by_completeness, group_by_mask, split_mask
-from ..data.missing_rows import all_in_memory
+from ..data.missing import (
+    all_in_memory,
+    apply_by_completeness,
+    group_by_mask,
+    split_mask,
+)
 from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
 from ..kernels import Kernel, resolve

@@ -25,8 +25,9 @@ from ..classifiers import ResidualClassifier
 from ..classifiers.coding import CodingClassifier
 from ..config import options
 from ..data.lazy_rows import COPIES
-from ..data.masks import has_missing
-from ..data.rows import comes_in_blocks, count_rows, fits_in_memory
+from ..data.missing import has_missing
+from ..data.rows import count_rows, fits_in_memory
+from ..data.stream import comes_in_blocks
 from ..datasets import Table
 from ..imputation import DictionaryImputer
 from ..io.text_layout import is_number

@@ -16,8 +16,7 @@ import numpy as np
 
 from ..base.pipelines import takes_missing
 from ..config import options
-from ..data.load_dask import dask_files
-from ..data.rows import count_rows, row_batches
+from ..data.rows import count_rows, on_dask, row_batches
 from ..datasets import DataFileError, Table, open_rows, read_table
 from ..io.columns import label_column, refuse_missing
 from ..io.data_file import Request, optional_import
@@ -152,7 +151,7 @@ class Source:
 def _open_on_cluster(path: Path, request: Request) -> Table:
     """Open a file that the workers of a cluster read."""
     if path.suffix.lower() == ".npy" and path.exists():
-        X = dask_files().open_npy(path)
+        X = on_dask().open_npy(path)
         column = label_column(path, None, [True] * X.shape[1], request)
         if column is None:
             return Table(X, None)
@@ -167,7 +166,7 @@ def _open_on_cluster(path: Path, request: Request) -> Table:
     schema = parquet.read_schema(files[0])
     names, features, labels = numeric_columns(path, schema, request)
     columns = features if labels is None else [*features, labels]
-    table = dask_files().open_parquet(files, columns)
+    table = on_dask().open_parquet(files, columns)
     return Table(table[features], None if labels is None else table[labels], names)
 
 
@@ -206,7 +205,7 @@ def connect_cluster(scheduler: str | None) -> Iterator[None]:
         yield
         return
     try:
-        connect = dask_files().connect
+        connect = on_dask().connect
     except ImportError:
         raise ImportError("--scheduler needs: pip install 'kernlets[dask]'") from None
     with connect(scheduler):

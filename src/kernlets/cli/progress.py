@@ -22,7 +22,7 @@ from rich.text import Text
 from sklearn.pipeline import Pipeline
 
 from ..base.pipelines import last_step
-from ..data.read_blocks import report_rows_to
+from ..data.block_loop import report_rows_to
 from ..sklearn_base import BaseEstimator
 
 

@@ -22,7 +22,8 @@ from ..base.pipelines import steps_of, takes_missing
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
 from ..coders import resolve_coder
 from ..data.check import check_rows
-from ..data.rows import evenly_spaced_rows, first_block, take_rows
+from ..data.rows import evenly_spaced_rows, take_rows
+from ..data.stream import first_block
 from ..datasets import Table
 from ..imputation import DictionaryImputer
 from ..io.columns import are_positions

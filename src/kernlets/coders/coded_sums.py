@@ -9,7 +9,7 @@ import numpy as np
 
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes, Statistics
 from ..data.block_loop import keep_groups_together
-from ..data.masks import fill_missing, has_missing, split_mask
+from ..data.missing import fill_missing, has_missing, split_mask
 from ..data.rows import sum_rows
 from ..loops import ops
 from ..loops.codes import codes_gram, summable, times_rows, weighted_uses

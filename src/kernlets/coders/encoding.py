@@ -8,7 +8,7 @@ import numpy as np
 
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.block_loop import keep_groups_together, map_blocks
-from ..data.masks import has_missing, incomplete_rows, replace_incomplete_rows
+from ..data.missing import has_missing, incomplete_rows, replace_incomplete_rows
 from ..dictionaries import ExplicitDictionary
 from ..numerics.arrays import as_float, as_like, index_like, is_array
 from ..numerics.convergence import warn_once_at_end

@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..contracts import UNUSED, Array, Dictionary, SparseCoder, SparseCodes
-from ..data.masks import (
+from ..data.missing import (
     MaskedRows,
     MaskGroup,
     group_by_mask,

@@ -34,13 +34,13 @@ from ..numerics.arrays import (
     to_device,
     working_dtype,
 )
+from .block_loop import HostRows, MemmapWithMissing, empty_rows, refuse_infinite
 from .columns import check_columns, columns_error
 from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
-from .load_dask import dask_objects, dask_rows
-from .masks import masked_to_nan
-from .memory_limits import gpu_memory_limit, gpu_of
-from .read_blocks import HostRows, MemmapWithMissing, empty_rows, refuse_infinite
-from .rows import Blocks, is_blocks
+from .limits import gpu_memory_limit, gpu_of
+from .missing import masked_to_nan
+from .rows import on_dask
+from .stream import Blocks, is_blocks
 
 GPU_ROWS_SHARE = 2  # a GPU gets all rows at once up to this part of its memory limit
 
@@ -361,18 +361,18 @@ def _check_dask(
             "or save and load it, which gives NumPy arrays"
         )
     dtype = None if like is None else numpy_dtype(like)
-    rows = _check_shape(dask_rows().as_rows(X, dtype), ensure_min_samples)
+    rows = _check_shape(on_dask().as_rows(X, dtype), ensure_min_samples)
     check_features(estimator, X, reset)
     return rows
 
 
 def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
     """Parse samples; with `lazy`, workers parse the partitions of Dask collections."""
-    return dask_objects().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
+    return on_dask().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
 
 
 def _allow_missing(X: Any) -> Any:
-    return dask_rows().allow_missing(X)
+    return on_dask().allow_missing(X)
 
 
 def _check_shape(X: Any, ensure_min_samples: int) -> Any:

@@ -6,7 +6,7 @@ are read repeatedly stay in a cache of the worker that computed them, and tasks 
 to that worker. If a worker dies, others compute its chunks again. Without a cluster
 Dask's threads do the same.
 
-`dask_rows.py` has the functions, and `dask_worker.py` the code that a worker runs.
+`on_dask.py` has the functions, and `dask_worker.py` the code that a worker runs.
 """
 
 from __future__ import annotations

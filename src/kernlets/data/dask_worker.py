@@ -19,7 +19,7 @@ import numpy as np
 
 from ..config import options
 from ..numerics.scaling import quiet
-from .context import at_work
+from .limits import at_work
 
 SENT_OPTIONS = ("memory", "device_memory", "block_rows", "loops", "device")
 CACHE_SHARE = 3  # a worker caches chunks up to 1/3 of its memory

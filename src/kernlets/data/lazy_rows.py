@@ -12,7 +12,7 @@ from ..contracts import Array
 from ..numerics.arrays import as_float, is_dask
 from ..numerics.text import size_text
 from .block_loop import source_bytes, stacked_rows
-from .memory_limits import OverMemory, gpu_of, memory_limit
+from .limits import OverMemory, gpu_of, memory_limit
 
 COPIES = 3  # learning from all rows at once takes this number of arrays as large
 GPU_PARTS = 4  # this number of parts, learned from at once, keeps a GPU busy

@@ -3,17 +3,15 @@
 `map_rows` and `sum_rows` are the only two loops over row blocks in the library;
 `row_batches` cuts any source into mini-batches, and each of them is a source again.
 A source of rows is an array, a memory map, `LazyRows`, an iterable of blocks of rows,
-or a Dask array. `block_loop.py` has the loops themselves, `dask_rows.py` those for
+or a Dask array. `block_loop.py` has the loops themselves, `on_dask.py` those for
 Dask.
 """
 
 from __future__ import annotations
 
-import contextvars
+import importlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -30,40 +28,28 @@ from ..numerics.arrays import (
     to_device,
     to_numpy,
 )
-from ..numerics.threads import is_inside, marked_inside
-from .block_loop import block_slices, map_blocks, stacked_rows, sum_blocks
+from .block_loop import block_slices, map_blocks, read_rows, stacked_rows, sum_blocks
 from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
-from .load_dask import dask_rows
-from .memory_limits import gpu_of, memory_limit
-from .read_blocks import read_rows
+from .limits import gpu_of, memory_limit
+from .stream import (
+    Blocks,
+    CountedBlocks,
+    comes_in_blocks,
+    is_blocks,
+    read_ahead,
+    regroup_blocks,
+)
 
 Result = TypeVar("Result")
+
 
 PROBE_ROWS = 2048  # errors are estimated on at most 2048 rows
 MAPPED_BYTES = 2**21  # bytes of a file that are mapped around each row read
 
 
-def is_blocks(X: Any) -> bool:
-    """Whether X is an iterable of row blocks rather than one array."""
-    if isinstance(X, Blocks):
-        return True
-    if is_array(X) or is_dask(X) or isinstance(X, (str, bytes)):
-        return False
-    if hasattr(X, "__array__"):
-        return False
-    if isinstance(X, (list, tuple)):
-        return len(X) > 0 and all(is_array(x) and x.ndim == 2 for x in X)
-    return isinstance(X, Iterable) and not hasattr(X, "shape")
-
-
-def is_one_array(X: Any) -> bool:
-    """Whether X is one array in memory or on disk, neither blocks nor a Dask array."""
-    return not (is_blocks(X) or is_dask(X))
-
-
-def no_blocks_error() -> ValueError:
-    """Return the error for an iterable that has no blocks."""
-    return ValueError("X is an iterable without blocks: pass at least one")
+def on_dask() -> Any:
+    """Return the module `on_dask.py`; only then is Dask imported, which takes long."""
+    return importlib.import_module(".on_dask", __package__)
 
 
 def count_rows(X: Any) -> int | None:
@@ -73,74 +59,6 @@ def count_rows(X: Any) -> int | None:
     n = X.shape[0]
     # the length of a Dask dataframe is computed from its files
     return int(n) if isinstance(n, Integral) else len(X)
-
-
-class Blocks:
-    """Row blocks that can be read repeatedly, for data larger than memory.
-
-    Parameters
-    ----------
-    read : callable
-        A function without arguments that returns a new iterator of two-dimensional
-        arrays at each call, e.g. from files or a generator.
-    n_rows : int, optional
-        Total number of rows, used only for progress bars.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernlets import MOD, Blocks
-    >>> rng = np.random.default_rng(0)
-    >>> arrays = [rng.standard_normal((100, 8)) for _ in range(3)]
-    >>> blocks = Blocks(lambda: iter(arrays), n_rows=300)
-    >>> MOD(10, random_state=0).fit(blocks).components_.shape
-    (10, 8)
-    """
-
-    def __init__(
-        self, read: Callable[[], Iterable[Array]], n_rows: int | None = None
-    ) -> None:
-        self.read = read
-        self.n_rows = n_rows
-
-    def __iter__(self) -> Iterator[Array]:
-        return iter(self.read())
-
-
-class CountedBlocks(Blocks):
-    """Blocks whose rows were counted in a pass, so that rows can be taken by number."""
-
-    def __init__(
-        self,
-        read: Callable[[], Iterable[Array]],
-        shape: tuple[int, int],
-        has_missing: bool,
-    ) -> None:
-        super().__init__(read, shape[0])
-        self.shape, self.has_missing = shape, has_missing
-
-    def take(self, row_numbers: np.ndarray) -> Array:
-        """Gather the rows with these numbers in one pass, which ends after the last."""
-        order = np.argsort(row_numbers, kind="stable")
-        sorted_numbers, selected_blocks, first = row_numbers[order], [], 0
-        for block in self:
-            last = first + block.shape[0]
-            numbers_in_block = (
-                sorted_numbers[(first <= sorted_numbers) & (sorted_numbers < last)]
-                - first
-            )
-            if len(numbers_in_block):
-                selected_blocks.append(
-                    as_float(block[index_like(numbers_in_block, block)])
-                )
-            if sorted_numbers[-1] < last:
-                selected_rows = concatenate_blocks(selected_blocks)
-                return selected_rows[index_like(np.argsort(order), selected_rows)]
-            first = last
-        raise ValueError(
-            f"X had {self.n_rows} rows when they were counted, and {first} when they "
-            "were read again: pass blocks that are the same in each pass"
-        )
 
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
@@ -153,8 +71,8 @@ def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
 def _arrays_of(X: Any) -> Iterable[Array]:
     """Return the blocks of a stream, the computed chunks of Dask, or [X]."""
     if is_dask(X):
-        return map(to_device, map(dask_rows().compute, X.blocks))
-    return _read_ahead(X) if is_blocks(X) else [X]
+        return map(to_device, map(on_dask().compute, X.blocks))
+    return read_ahead(X) if is_blocks(X) else [X]
 
 
 def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
@@ -163,7 +81,7 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
     The batches do not depend on the blocks in which the rows come. Rows of a memory map
     are not read here.
     """
-    for array in _regroup_blocks(X, n_rows) if is_blocks(X) else [X]:
+    for array in regroup_blocks(X, n_rows) if is_blocks(X) else [X]:
         for begin in range(0, array.shape[0], n_rows):
             rows = slice(begin, min(begin + n_rows, array.shape[0]))
             yield slice_rows(array, rows)
@@ -172,23 +90,8 @@ def row_batches(X: Any, n_rows: int) -> Iterator[Array]:
 def slice_rows(X: Any, rows: slice) -> Any:
     """Return consecutive rows as the same kind of source as X, without reading them."""
     if is_dask(X):
-        return dask_rows().slice_rows(X, rows)
+        return on_dask().slice_rows(X, rows)
     return X.slice_rows(rows) if isinstance(X, LazyRows) else X[rows]
-
-
-def _regroup_blocks(blocks: Iterable[Array], n_rows: int) -> Iterator[Array]:
-    """Yield the rows in blocks of multiples of `n_rows`; the last may be different."""
-    pending: list[Array] = []
-    for block in _read_ahead(blocks):
-        pending.append(block)
-        n_pending = sum(pending_block.shape[0] for pending_block in pending)
-        if n_pending >= n_rows:
-            rows = concatenate_blocks(pending)
-            n_complete = n_pending - n_pending % n_rows
-            yield rows[:n_complete]
-            pending = [rows[n_complete:]]
-    if pending:
-        yield concatenate_blocks(pending)
 
 
 def as_source(X: Any) -> Any:
@@ -223,25 +126,6 @@ def row_diagonal(X: Any) -> Array:  # (n,)
     return namespace(diagonals[0]).concat(diagonals)
 
 
-def first_block(X: Any) -> tuple[Array, Any]:
-    """Return the first block and a source of all rows; for one array, both are X.
-
-    An iterator that can be read only once gets its first block back.
-    """
-    if not is_blocks(X):
-        return X, X
-    blocks = iter(X)
-    first = next(blocks, None)
-    if first is None:
-        raise no_blocks_error()
-    return first, chain([first], blocks) if blocks is X else X
-
-
-def apply_to_source(f: Callable[[Any], Any], X: Any) -> Any:
-    """Apply f to one array, or to each block of an iterable as it is read."""
-    return apply_to_blocks(f, X) if is_blocks(X) else f(X)
-
-
 def load_row_subset(X: Any, row_numbers: np.ndarray) -> tuple[Any, Array]:
     """Return an array in memory and the indices in it of the rows with these numbers.
 
@@ -266,11 +150,6 @@ def load_values(values: Any) -> Any:
     if isinstance(values, LazyRows):
         return values[:]
     return values.compute() if is_dask(values) else values
-
-
-def comes_in_blocks(X: Any) -> bool:
-    """Whether X can only be read in blocks: it is an iterable or a Dask array."""
-    return is_dask(X) or is_blocks(X)
 
 
 def fits_in_memory(X: Any, n_bytes: int) -> bool:
@@ -333,34 +212,10 @@ def n_columns(X: Any) -> int:
     return X.shape[1] if X.ndim > 1 else 1
 
 
-def concatenate_blocks(blocks: list[Array]) -> Array:
-    """Concatenate blocks of rows in one array in memory."""
-    if len(blocks) == 1:
-        return blocks[0]
-    float_blocks = [read_rows(block, slice(0, block.shape[0])) for block in blocks]
-    return namespace(float_blocks[0]).concat(float_blocks)
-
-
-def _read_ahead(blocks: Iterable[Array]) -> Iterator[Array]:
-    """Yield the blocks, and read the next one while the caller processes one."""
-    iterator = iter(blocks)
-    context, inside = contextvars.copy_context(), is_inside()
-    with ThreadPoolExecutor(1, thread_name_prefix="kernlets-reader") as executor:
-
-        def read_next() -> Array | None:
-            with marked_inside(inside):
-                return context.run(next, iterator, None)
-
-        next_block = executor.submit(read_next)
-        while (block := next_block.result()) is not None:
-            next_block = executor.submit(read_next)
-            yield block
-
-
 def take_rows(X: Any, row_numbers: np.ndarray) -> Array:
     """Read the rows with these numbers into memory as floating-point numbers."""
     if is_dask(X):
-        return dask_rows().take_rows(X, row_numbers)
+        return on_dask().take_rows(X, row_numbers)
     if isinstance(X, CountedBlocks):
         return X.take(row_numbers)
     if is_lazy(X):
@@ -380,7 +235,7 @@ def cache_rows(X: Any) -> AbstractContextManager[Any]:
     Within it the workers of a cluster cache the chunks of a Dask array.
     """
     if is_dask(X):
-        return dask_rows().cache_rows(X)
+        return on_dask().cache_rows(X)
     return nullcontext(X)
 
 
@@ -392,10 +247,10 @@ def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
     than half of the memory option, it is `LazyRows`.
     """
     if is_dask(X):
-        return dask_rows().map_rows(f, X, row_bytes)
+        return on_dask().map_rows(f, X, row_bytes)
     if is_blocks(X):
         if isinstance(X, Iterator):
-            return (map_rows(f, block, row_bytes) for block in _read_ahead(X))
+            return (map_rows(f, block, row_bytes) for block in read_ahead(X))
         return Blocks(lambda: map_rows(f, iter(X), row_bytes))
     if is_lazy(X):
         lazy_rows = LazyRows(X, f, row_bytes)
@@ -411,11 +266,6 @@ def apply_to_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> 
     return f(values)
 
 
-def apply_to_blocks(f: Callable[[Array], Any], X: Iterable[Array]) -> Iterable[Any]:
-    """Apply f to each block; the result can be read repeatedly if X can."""
-    return map(f, X) if isinstance(X, Iterator) else Blocks(lambda: map(f, X))
-
-
 def sum_rows(
     f: Callable[..., Any],
     X: Any,
@@ -429,6 +279,6 @@ def sum_rows(
     argument. Pass the size of a result, `result_bytes`, if it is large.
     """
     if is_dask(X):
-        return dask_rows().sum_rows(f, X, row_bytes, numbered)
-    arrays = _read_ahead(X) if is_blocks(X) else [X]
+        return on_dask().sum_rows(f, X, row_bytes, numbered)
+    arrays = read_ahead(X) if is_blocks(X) else [X]
     return sum_blocks(f, arrays, row_bytes, numbered, result_bytes)

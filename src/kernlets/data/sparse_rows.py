@@ -18,7 +18,7 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..numerics.scaling import lengths, power_of_two
-from .memory_limits import gpu_of
+from .limits import gpu_of
 from .rows import sum_rows, take_rows
 from .weights import Weights, weights_of_rows
 

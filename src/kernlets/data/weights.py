@@ -14,7 +14,7 @@ import numpy as np
 from ..contracts import Array
 from ..numerics.arrays import as_like, index_like, is_array, is_dask, to_numpy
 from .lazy_rows import is_lazy_or_dask
-from .rows import is_blocks
+from .stream import is_blocks
 
 Weights = np.ndarray | None  # (n,) float64
 MOST_NUMBERS = 10**7  # `row_numbers_by_weight` returns at most so many

@@ -14,7 +14,7 @@ from ..base.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
 from ..base.estimator import Estimator
 from ..contracts import Array
 from ..data.check import check_rows
-from ..data.masks import fill_missing
+from ..data.missing import fill_missing
 from ..data.rows import map_rows
 from ..kernels import Kernel, resolve
 from ..kernels.complete import fill_in, observed_moments, refine, usual_kernel

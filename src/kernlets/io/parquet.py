@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..config import options
-from ..data.rows import Blocks
+from ..data.stream import Blocks
 from .columns import (
     are_row_names,
     check_keep,

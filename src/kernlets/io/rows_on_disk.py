@@ -16,7 +16,8 @@ import numpy as np
 
 from ..data.block_loop import stacked_rows
 from ..data.lazy_rows import LazyRows
-from ..data.rows import iter_blocks, no_blocks_error
+from ..data.rows import iter_blocks
+from ..data.stream import no_blocks_error
 from .atomic_write import atomic_write
 from .columns import (
     check_keep,

@@ -17,8 +17,13 @@ from typing import Any
 import numpy as np
 
 from ..contracts import Array
-from ..data.masks import column_means, fill_missing, has_missing, split_mask
-from ..data.missing_rows import all_in_memory
+from ..data.missing import (
+    all_in_memory,
+    column_means,
+    fill_missing,
+    has_missing,
+    split_mask,
+)
 from ..data.weights import Weights, are_whole
 from ..numerics.arrays import as_like, index_like, to_numpy
 from ..numerics.convergence import warn_unfinished

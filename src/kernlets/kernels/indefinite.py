@@ -21,9 +21,10 @@ import numpy as np
 
 from ..base.constraints import NOT_NEGATIVE
 from ..contracts import Array
-from ..data.rows import evenly_spaced_rows, first_block, load_row_subset, take_rows
+from ..data.rows import evenly_spaced_rows, load_row_subset, take_rows
 from ..data.samples import is_objects
 from ..data.sparse_rows import stored_entries
+from ..data.stream import first_block
 from ..data.weights import Weights, row_numbers_by_weight
 from ..numerics.arrays import (
     as_like,

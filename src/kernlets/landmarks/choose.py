@@ -17,12 +17,11 @@ import numpy as np
 from ..base.constraints import clipped
 from ..base.names import guess
 from ..contracts import Array
-from ..data.block_loop import stacked_rows
+from ..data.block_loop import empty_rows, stacked_rows
 from ..data.lazy_rows import is_lazy_or_dask
-from ..data.load_dask import dask_rows
-from ..data.memory_limits import memory_limit
-from ..data.read_blocks import empty_rows
-from ..data.rows import PROBE_ROWS, is_blocks, row_batches, take_rows
+from ..data.limits import memory_limit
+from ..data.rows import PROBE_ROWS, on_dask, row_batches, take_rows
+from ..data.stream import is_blocks
 from ..kernels import Kernel
 from ..numerics.arrays import (
     as_float,
@@ -145,7 +144,7 @@ def _from_chunks(
         (share, seed) if share else None
         for share, seed in zip(shares.tolist(), seeds, strict=True)
     ]
-    chunk_choices = dask_rows().map_chunks(
+    chunk_choices = on_dask().map_chunks(
         partial(_take_share, sampler, kernel), X, share_and_seed
     )
     begins = (ends - sizes)[shares > 0]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..contracts import Array
-from ..data.memory_limits import OverMemory, memory_limit
+from ..data.limits import OverMemory, memory_limit
 from ..kernels import Kernel
 from ..kernels.indefinite import refuse_negative_energy
 from ..numerics.arrays import (

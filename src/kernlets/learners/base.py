@@ -20,14 +20,8 @@ from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.block_loop import keep_groups_together
 from ..data.check import check_rows, refuse_cluster
-from ..data.rows import (
-    apply_to_rows,
-    apply_to_source,
-    is_one_array,
-    map_rows,
-    no_blocks_error,
-    sum_rows,
-)
+from ..data.rows import apply_to_rows, map_rows, sum_rows
+from ..data.stream import apply_to_source, is_one_array, no_blocks_error
 from ..kernels import resolve
 from ..kernels.samples import takes_missing
 from ..numerics.arrays import to_numpy

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..coders import resolve_coder
 from ..contracts import Array, AtomUpdate, Dictionary, SparseCoder
-from ..data.masks import has_missing
+from ..data.missing import has_missing
 from ..data.weights import Weights, weights_for_digest
 from ..io.checkpoint import Checkpoint
 from ..updates import resolve_update

@@ -15,10 +15,8 @@ from ..base.constraints import AT_LEAST_1, SAMPLES, StrOptions, clipped
 from ..coders import OMP, Lasso
 from ..coders.lasso import unfinished_message
 from ..contracts import Array, SparseCoder
-from ..data.masks import drop_empty_rows, has_missing
-from ..data.missing_rows import all_in_memory, any_missing
+from ..data.missing import all_in_memory, any_missing, drop_empty_rows, has_missing
 from ..data.rows import map_rows, row_batches, shuffled_batches, take_rows
-from ..data.training_rows import training_rows
 from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
 from ..io.checkpoint import Checkpoint, fitting
@@ -45,6 +43,7 @@ from .base import DictionaryLearner
 from .budget_anchors import GIANT, AnchorStock
 from .kernel_atoms import KernelAtoms
 from .loop import Alternation, Monitor, iterate
+from .training_rows import training_rows
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 N_FIRST_INCOMPLETE = 4 * BLOCK  # first samples with missing values, if X has any

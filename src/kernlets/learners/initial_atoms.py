@@ -11,7 +11,7 @@ import numpy as np
 from ..base.constraints import clipped
 from ..clustering import lloyd
 from ..contracts import Array
-from ..data.missing_rows import all_in_memory
+from ..data.missing import all_in_memory
 from ..data.rows import sum_rows, take_rows
 from ..data.weights import Weights, draw_rows, n_drawable, weights_of_rows
 from ..numerics.arrays import (

@@ -13,8 +13,8 @@ import numpy as np
 from ..base.constraints import SAMPLES, StrOptions, clipped
 from ..contracts import Array
 from ..data.block_loop import stacked_rows
-from ..data.memory_limits import OverMemory, memory_limit
-from ..data.missing_rows import all_in_memory
+from ..data.limits import OverMemory, memory_limit
+from ..data.missing import all_in_memory
 from ..data.rows import refuse_nan_on_disk
 from ..data.weights import (
     Weights,

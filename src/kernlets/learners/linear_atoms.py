@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.constraints import StrOptions
 from ..contracts import Array
 from ..data.check import check_rows
-from ..data.missing_rows import count_blocks, fill_rows_with_means
+from ..data.missing import count_blocks, fill_rows_with_means
 from ..data.rows import cache_rows
-from ..data.training_rows import training_rows
 from ..data.weights import (
     Weights,
     check_weights,
@@ -29,6 +28,7 @@ from ..schema import Declared, Part
 from .base import DictionaryLearner, map_codes
 from .initial_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
 from .multistart import start_generators
+from .training_rows import training_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -29,7 +29,7 @@ from ..contracts import (
     Statistics,
     Step,
 )
-from ..data.read_blocks import report_rows_to
+from ..data.block_loop import report_rows_to
 from ..data.rows import count_rows
 from ..data.weights import Weights
 from ..io.checkpoint import Checkpoint, fitting, learned_fields

@@ -24,7 +24,7 @@ from ..base.constraints import (
 from ..coders import OMP
 from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.check import check_rows
-from ..data.missing_rows import all_in_memory
+from ..data.missing import all_in_memory
 from ..data.rows import map_rows
 from ..data.weights import (
     Weights,

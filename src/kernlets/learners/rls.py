@@ -10,8 +10,8 @@ import numpy as np
 from ..coders import encode
 from ..coders.coded_sums import CodeSummary, fill_by_codes, summarize_codes
 from ..contracts import Array, SparseCoder
-from ..data.masks import has_missing, split_mask
-from ..data.read_blocks import apply_rows
+from ..data.block_loop import apply_rows
+from ..data.missing import has_missing, split_mask
 from ..data.weights import Weights
 from ..numerics.scaling import power_of_two, typical_length
 from ..schema import Declared, Floats, Number

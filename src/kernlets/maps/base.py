@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.estimator import Estimator
 from ..contracts import Array
 from ..data.check import check_source
-from ..data.rows import apply_to_rows, first_block, map_rows
+from ..data.rows import apply_to_rows, map_rows
+from ..data.stream import first_block
 from ..kernels import Kernel
 from ..numerics.arrays import namespace
 from ..numerics.scaling import all_finite, quiet

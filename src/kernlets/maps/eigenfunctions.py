@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..contracts import Array
-from ..data.rows import is_blocks, map_rows, n_rows_in_memory, sum_rows
+from ..data.rows import map_rows, n_rows_in_memory, sum_rows
+from ..data.stream import is_blocks
 from ..kernels import Kernel
 from ..landmarks.choose import BlockSample, choose
 from ..numerics.arrays import (

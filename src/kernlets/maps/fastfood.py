@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.constraints import AT_LEAST_1, StrOptions
 from ..contracts import Array
-from ..data.read_blocks import empty_rows
+from ..data.block_loop import empty_rows
 from ..kernels import Kernel, resolve
 from ..loops import ops
 from ..numerics.arrays import as_like, empty, index_like, namespace

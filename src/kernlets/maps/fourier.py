@@ -16,7 +16,7 @@ from scipy.stats import qmc
 
 from ..base.constraints import AT_LEAST_1, StrOptions
 from ..contracts import Array
-from ..data.read_blocks import empty_rows
+from ..data.block_loop import empty_rows
 from ..kernels import RBF, Kernel, Laplacian, Matern, RationalQuadratic, resolve
 from ..kernels.base import positive
 from ..numerics.arrays import as_like, empty, namespace

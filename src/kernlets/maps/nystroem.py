@@ -17,8 +17,13 @@ import numpy as np
 from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions, clipped
 from ..contracts import Array
 from ..data.check import check_source
-from ..data.masks import apply_by_completeness, group_by_mask, split_mask, take_observed
-from ..data.missing_rows import all_in_memory
+from ..data.missing import (
+    all_in_memory,
+    apply_by_completeness,
+    group_by_mask,
+    split_mask,
+    take_observed,
+)
 from ..data.rows import (
     evenly_spaced_rows,
     map_rows,

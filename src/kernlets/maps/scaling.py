@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..contracts import Array
-from ..data.masks import first_observed, has_missing, split_mask
+from ..data.missing import first_observed, has_missing, split_mask
 from ..data.rows import sum_rows, take_rows
 from ..numerics.arrays import as_like, double, namespace
 from ..numerics.scaling import quiet, refuse_large_sums

@@ -14,7 +14,7 @@ from .. import schema
 from ..base.constraints import LEARNER, Interval, StrOptions
 from ..base.pipelines import last_step
 from ..contracts import Array
-from ..data.missing_rows import all_in_memory
+from ..data.missing import all_in_memory
 from ..data.rows import (
     evenly_spaced_rows,
     evenly_spaced_sample,

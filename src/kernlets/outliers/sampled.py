@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.constraints import AT_LEAST_1, Interval
 from ..base.estimator import Estimator
 from ..contracts import Array
-from ..data.masks import has_missing
+from ..data.missing import has_missing
 from ..data.rows import evenly_spaced_sample, map_rows
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
 from ..loops import ops

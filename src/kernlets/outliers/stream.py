@@ -14,8 +14,8 @@ from .. import schema
 from ..base.constraints import AT_LEAST_1, LEARNER, Interval
 from ..base.pipelines import before_last, last_step
 from ..contracts import Array
+from ..data.block_loop import apply_rows, read_rows
 from ..data.check import check_rows
-from ..data.read_blocks import apply_rows, read_rows
 from ..kernels.complete import completed_rows, filled_over
 from ..learners import BudgetKernelDL
 from ..learners.base import DictionaryLearner

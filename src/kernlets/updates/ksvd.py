@@ -21,7 +21,7 @@ from ..contracts import (
     Step,
 )
 from ..data.block_loop import block_slices
-from ..data.masks import has_missing, split_mask
+from ..data.missing import has_missing, split_mask
 from ..dictionaries import ExplicitDictionary, GramDictionary
 from ..loops import ops
 from ..loops.codes import weighted_uses

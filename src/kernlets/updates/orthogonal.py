@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..contracts import Array, AtomUpdate, Dictionary, Statistics, Step
-from ..data.memory_limits import gpu_of
+from ..data.limits import gpu_of
 from ..numerics.arrays import as_like, double, eps, namespace
 from ..numerics.scaling import all_finite, power_of_two
 from ..numerics.threads import serial_blas

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..contracts import Array
-from ..data.memory_limits import gpu_of
+from ..data.limits import gpu_of
 from ..numerics.arrays import (
     as_like,
     diagonal,

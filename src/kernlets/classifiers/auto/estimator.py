@@ -18,8 +18,7 @@ from ...base.pipelines import takes_missing
 from ...config import options
 from ...contracts import Array
 from ...data.check import check_rows
-from ...data.masks import has_missing
-from ...data.missing_rows import all_in_memory
+from ...data.missing import all_in_memory, has_missing
 from ...data.rows import map_rows
 from ...imputation import DictionaryImputer
 from ...kernels.complete import completed_rows

@@ -8,8 +8,8 @@ from typing import Any
 
 from ..config import options
 from ..contracts import Array
-from .check import check_rows
-from .rows import Blocks, concatenate_blocks, is_blocks, no_blocks_error
+from ..data.check import check_rows
+from ..data.stream import Blocks, concatenate_blocks, is_blocks, no_blocks_error
 
 MANY_ROWS = 2000  # first rows of a stream if the number of atoms is not given
 

@@ -1,4 +1,7 @@
-"""Memory limits of a call, on the host or on the GPU that processes its rows."""
+"""What a call may use: memory on the host or a GPU, and threads.
+
+Errors of a library that runs out of memory, or cannot factor a matrix, get advice.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ import numpy as np
 
 from ..config import options
 from ..numerics.arrays import gpu_memory, is_gpu, is_torch
+from ..numerics.convergence import warn_once_at_end
+from ..numerics.scaling import quiet
+from ..numerics.threads import serial_blas
 
 FREE_SHARE = 2  # without an option, a call may take 1/2 of a GPU's free memory
 
@@ -81,4 +87,38 @@ def advise_when_full() -> Iterator[None]:
             "landmarks",
             "free what else is on it, lower --memory, e.g. to 4GB, --atoms or "
             "--n-landmarks, or leave --device out",
+        ) from error
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """A block of code that computes, for an estimator or a task on a cluster.
+
+    BLAS runs on one thread. NumPy does not warn of overflow, since results are checked.
+    One warning tells of all iterations without convergence.
+    """
+    with (
+        warn_once_at_end(),
+        serial_blas,
+        quiet(),
+        advise_when_full(),
+        advise_when_unsolvable(),
+    ):
+        yield
+
+
+@contextmanager
+def advise_when_unsolvable() -> Iterator[None]:
+    """A block of code in which an error of LAPACK becomes a ValueError with advice.
+
+    LAPACK fails at numbers that are not finite, or near the ends of their range.
+    """
+    try:
+        yield
+    except (np.linalg.LinAlgError, RuntimeError) as error:  # of NumPy or of torch
+        if "LinAlgError" not in type(error).__name__:
+            raise
+        raise ValueError(
+            f"a matrix of these samples cannot be factored ({error}): scale the "
+            "samples, e.g. with UnitNorm or StandardScaler, or pass float64"
         ) from error
