@@ -124,9 +124,10 @@ FIG1B = Exhibit(
     proposed=("kmeans", "coreset"),
     deciders={
         "KKSVD": Decider(
-            "Where all samples are landmarks LKDL *is* kernel K-SVD: tests/unit/"
-            "test_exact.py checks this for the whole path of the errors, with the same "
-            "start. So the exact method here is the same algorithm as LKDL's rows, "
+            "Where all samples are landmarks LKDL *is* kernel K-SVD: tests/learners/"
+            "test_kernel_ksvd.py checks this for the whole path of the errors, with "
+            "the same start. So the exact method here is the same algorithm as LKDL's "
+            "rows, "
             "which are reproduced, without their approximation. Its number depends on "
             "what becomes of atoms that no sample uses; here they are replaced, and "
             "the paper does not say.",

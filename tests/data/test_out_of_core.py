@@ -525,7 +525,7 @@ def test_the_command_line_names_its_own_remedies(
     np.save(tmp_path / "x.npy", np.column_stack([X, y]))
     data = [tmp_path / "x.npy", "--label", "8"] if suffix == ".npy" else [parquet]
     began = []
-    monkeypatch.setattr(NystroemMap, "_fit_projection", lambda *_: began.append(1))
+    monkeypatch.setattr(NystroemMap, "_fit", lambda *_: began.append(1))
     mapped = ["--map", "nystroem"] if method in ("lc-ksvd", "ksvd") else []
     arguments = ["fit", *data, "-m", tmp_path / "m", "--memory", "100kB"]
     arguments += ["--method", *method.split(), *mapped]

@@ -329,7 +329,14 @@ def test_convolutions(loops, rng):
     model = ConvolutionMap(60, random_state=0).fit(X)
     assert set(model.lengths_) == {7, 9, 11} and model.gaps_.max() > 2
     assert ((model.gaps_ * (model.lengths_ - 1)) <= 39).all()
-    waves = list(zip(*model._waves(), strict=True))
+    columns = (
+        model.weights_,
+        model.lengths_,
+        model.gaps_,
+        model.padded_,
+        model.biases_,
+    )
+    waves = list(zip(*columns, strict=True))
     expected = [np.concatenate([naive_features(x, w) for w in waves]) for x in X]
     with options(loops=loops):
         np.testing.assert_allclose(model.transform(X), expected, rtol=1e-9, atol=1e-12)

@@ -111,7 +111,7 @@ finally:
 
 def test_a_child_that_is_forked_while_blas_is_set():
     run("""
-from kernlets.base import threads
+from kernlets.numerics import threads
 
 fit()
 before, set_threads = blas_threads(), threads._set_blas_threads

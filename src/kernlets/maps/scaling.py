@@ -56,6 +56,8 @@ class Standardize(_Scaling):
     [[-1.0, 0.0], [1.0, 0.0]]
     """
 
+    _model_attribute = "mean_"
+
     _declared: ClassVar[Declared] = {
         "mean_": Floats("p"),
         "scale_": Floats("p", like="mean_"),
