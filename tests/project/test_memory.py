@@ -34,7 +34,7 @@ from kernlets import (
     options,
     registry,
 )
-from kernlets.classifiers import residual
+from kernlets.classifiers import class_learners
 from kernlets.data import block_loop, limits
 from kernlets.data.block_loop import BlockPlan
 from kernlets.data.lazy_rows import LazyRows
@@ -180,7 +180,7 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
             at_work -= 1
         return learner.fit(X)
 
-    monkeypatch.setattr(residual, "_fit_learner", fitted)
+    monkeypatch.setattr(class_learners, "_fit_learner", fitted)
     for memory, expected in (("1MB", 4), ("150KB", 2), ("100KB", 1)):
         most = 0
         with options(memory=memory, n_threads=4):

@@ -1,9 +1,10 @@
-"""The number of atoms of each class, and their first atoms."""
+"""The number of atoms of each class, their first atoms, and fits class by class."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from ..io.checkpoint import branches
 from ..learners.initial_atoms import nonzero_rows
 from ..numerics.arrays import index_like, namespace
 from ..numerics.threads import parallel
+
+Result = TypeVar("Result")
 
 
 def class_sizes(
@@ -64,13 +67,28 @@ def class_atoms(
 ) -> Array:  # (m, p)
     """Stack the atoms `learn_atoms(rows, size, seed, weights)` of each class."""
     seeds = rng.integers(2**31, size=len(sizes)).tolist()
-    checkpoint_folders = branches("class_atoms", len(sizes))
 
     def learn_class(c: int) -> Array:
         class_rows = np.flatnonzero(labels == c)
         X_c = X[index_like(class_rows, X)]
         class_weights = None if weights is None else weights[class_rows]
-        with options(checkpoint=checkpoint_folders[c]):
-            return learn_atoms(X_c, int(sizes[c]), seeds[c], class_weights)
+        return learn_atoms(X_c, int(sizes[c]), seeds[c], class_weights)
 
-    return namespace(X).concat(parallel(learn_class, range(len(sizes))))
+    atoms = map_classes("class_atoms", learn_class, len(sizes))
+    return namespace(X).concat(atoms)
+
+
+def map_classes(
+    caller: str,
+    learn: Callable[[int], Result],
+    n_classes: int,
+    max_concurrent: int | None = None,
+) -> list[Result]:
+    """Return `learn(c)` for all classes, each with a folder for its checkpoints."""
+    folders = branches(caller, n_classes)
+
+    def learn_class(c: int) -> Result:
+        with options(checkpoint=folders[c]):
+            return learn(c)
+
+    return parallel(learn_class, range(n_classes), max_concurrent)

@@ -4,48 +4,191 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from ..config import options
 from ..contracts import Array
 from ..data.check import check_rows
-from ..data.rows import on_dask, select_rows
+from ..data.lazy_rows import n_parts_at_once
+from ..data.missing import all_in_memory
+from ..data.rows import (
+    evenly_spaced_rows,
+    load_row_subset,
+    on_dask,
+    select_rows,
+    with_selectable_columns,
+)
 from ..data.stream import Blocks, is_blocks, no_blocks_error
-from ..data.weights import Weights
-from ..kernels import Kernel, Precomputed
-from ..kernels.samples import check_samples, takes_rows
+from ..data.weights import (
+    Weights,
+    check_weights,
+    n_weighted_samples,
+    row_numbers_by_weight,
+    weights_as_counts,
+)
+from ..kernels import Kernel, Precomputed, resolve
+from ..kernels.complete import completed_rows
+from ..kernels.samples import check_samples, takes_missing, takes_rows
 from ..numerics.arrays import index_like, is_dask
-from .labels import check_class_count, check_labels
+from .class_atoms import map_classes
+from .labels import (
+    check_class_count,
+    check_labels,
+    drop_unweighted,
+    indices_of_labels,
+)
 
 MAX_CONCURRENT = 16  # classes that a cluster works on at a time
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class ClassRows:
-    """The classes, their numbers of rows, and access to their rows."""
+    """Checked rows to learn from, their classes, and the rows of each class."""
 
+    X: Any
     classes: np.ndarray  # (n_classes,)
-    counts: np.ndarray  # (n_classes,)
-    row_numbers: list[np.ndarray]  # of each class; empty if X is not one array
-    rows_of_class: Callable[[int], Any]  # a call may allocate memory
-    n_concurrent: int | None = None  # classes at a time; None: the number of threads
+    counts: np.ndarray  # (n_classes,) of samples; a row of weight w counts as w samples
+    row_numbers: list[np.ndarray]  # in X, of each class; empty if X is not one array
+    of_class: Callable[[int], Any]
+    """Returns the rows of a class; a call may allocate memory."""
+    weights: Weights = None
+    dropped: np.ndarray | None = None
+    """Numbers in the input of the rows of X, if rows of weight zero were dropped."""
 
-    def with_weighted_counts(self, weights: Weights) -> ClassRows:
-        """Return the same classes with sums of weights as counts."""
-        if weights is None:
-            return self
-        counts = [int(weights[rows].sum()) for rows in self.row_numbers]
-        return replace(self, counts=np.array(counts))
+    @property
+    def is_one_array(self) -> bool:
+        return sum(map(len, self.row_numbers)) > 0
+
+    def class_weights(self, c: int) -> Weights:
+        return None if self.weights is None else self.weights[self.row_numbers[c]]
+
+    def sample(self, n_rows: int) -> tuple[Array, np.ndarray]:  # (m, p), (m,)
+        """Return evenly spaced rows of one array, by weight, and their classes."""
+        n = self.X.shape[0]
+        class_indices = np.empty(n, dtype=np.intp)
+        for c, rows in enumerate(self.row_numbers):
+            class_indices[rows] = c
+        weighted_rows = row_numbers_by_weight(n, self.weights)
+        sample = weighted_rows[evenly_spaced_rows(len(weighted_rows), n_rows)]
+        source, positions = load_row_subset(self.X, sample)
+        return source[positions], class_indices[sample]
+
+    def numbers_in_input(self) -> list[np.ndarray]:
+        """Return the row numbers of each class in the X that the user passed."""
+        if self.dropped is None:
+            return self.row_numbers
+        return [self.dropped[rows] for rows in self.row_numbers]
+
+    def map_classes(self, caller: str, learn: Callable[[int], Result]) -> list[Result]:
+        """Return `learn(c)` for all classes, as many at a time as fit into memory."""
+        max_concurrent = n_parts_at_once(self.X, self.counts.max() / self.counts.sum())
+        # If a cluster does the work, these threads only wait for it.
+        n_waiting = min(len(self.classes), MAX_CONCURRENT)
+        n_threads = n_waiting if is_dask(self.X) else options.n_threads
+        with options(n_threads=n_threads):
+            return map_classes(caller, learn, len(self.classes), max_concurrent)
 
 
-def check_labelled_rows(
-    estimator: Any, X: Any, kernel: Kernel | None, allow_nan: bool = False
+def kernel_of(learner: Any) -> Kernel | None:
+    """Return the kernel of a kernel learner, or None for a linear learner."""
+    kernel = getattr(learner, "kernel", None)
+    return None if kernel is None else resolve(kernel)
+
+
+def check_class_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    learner: Any,
+) -> ClassRows:
+    """Check the rows, labels and weights of a fit, and split them by class.
+
+    Missing entries are filled in, unless the learner learns from rows that have some.
+    """
+    kernel, learns_missing = (
+        kernel_of(learner),
+        getattr(learner, "_learns_missing", False),
+    )
+    allow_nan = learns_missing or (takes_missing(kernel) and all_in_memory(X))
+    X = _check_training_rows(estimator, X, kernel, allow_nan)
+    weights, dropped = weights_as_counts(check_weights(sample_weight, X)), None
+    if not isinstance(kernel, Precomputed):  # new samples need all of its columns
+        X, y, weights, dropped = drop_unweighted(X, y, weights)
+    X = X if learns_missing else completed_rows(X, weights)
+    if is_dask(X) and y is not None:
+        return _split_on_cluster(estimator, X, y)
+    n_rows = getattr(X, "shape", [None])[0]  # blocks have no shape
+    labels = check_labels(estimator, y, n_rows)
+    classes, class_indices = np.unique(labels, return_inverse=True)
+    if n_rows is None:
+        counts, none = np.bincount(class_indices), no_row_numbers(len(classes))
+        return ClassRows(X, classes, counts, none, _select_blocks(X, class_indices))
+    rows = _split_array(X, classes, class_indices, weights, kernel)
+    return replace(rows, dropped=dropped)
+
+
+def check_stream_rows(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    learner: Any,
+    is_first: bool,
+) -> tuple[Array, np.ndarray, Weights]:
+    """Check the next rows, labels and weights of a labelled stream."""
+    kernel = kernel_of(learner)
+    if isinstance(kernel, Precomputed):
+        raise ValueError("partial_fit takes no precomputed kernel: use fit")
+    allow_nan = getattr(learner, "_streams_missing", False)
+    X = check_samples(estimator, X, kernel, reset=is_first, allow_nan=allow_nan)
+    X, y, weights, _ = drop_unweighted(X, y, check_weights(sample_weight, X))
+    return X, check_labels(estimator, y, X.shape[0], min_classes=1), weights
+
+
+def split_stream_rows(
+    X: Array, labels: np.ndarray, weights: Weights, classes: np.ndarray
+) -> ClassRows:
+    """Split the next rows of a labelled stream by the classes of its first rows."""
+    class_indices = indices_of_labels(labels, classes)
+    return _split_array(X, classes, class_indices, weights, None)
+
+
+def check_new_samples(estimator: Any, X: Any, learner: Any) -> Any:
+    """Check new samples, and convert them like the model of a fitted learner.
+
+    Of a kernel matrix, whose columns the classes share, `LazyRows` are read.
+    """
+    kernel, like = fitted_kernel(learner), getattr(learner, "_model_array", None)
+    X = check_samples(estimator, X, kernel, lazy=True, like=like, allow_nan=True)
+    if isinstance(kernel, Precomputed):
+        return with_selectable_columns(X, type(estimator).__name__)
+    return X
+
+
+def fitted_kernel(learner: Any) -> Kernel | None:
+    """Return the kernel of a fitted learner with all parameters set, or None."""
+    return getattr(learner, "kernel_", None)
+
+
+def _check_training_rows(
+    estimator: Any, X: Any, kernel: Kernel | None, allow_nan: bool
 ) -> Any:
     """Check X for a fit and set the number of features; check blocks when read."""
     if not is_stream(X, kernel):
-        checks: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": allow_nan}
-        return check_samples(estimator, X, kernel, reset=True, lazy=True, **checks)
+        return check_samples(
+            estimator,
+            X,
+            kernel,
+            reset=True,
+            lazy=True,
+            ensure_min_samples=2,
+            allow_nan=allow_nan,
+        )
     if isinstance(X, Iterator):
         raise ValueError(
             "X is an iterator that can be read only once, but each class reads it: "
@@ -54,10 +197,11 @@ def check_labelled_rows(
     head = next(iter(X), None)
     if head is None:
         raise no_blocks_error()
-    nan_option = {"allow_nan": allow_nan}
-    like = check_rows(estimator, head, reset=True, **nan_option)[:0]
+    like = check_rows(estimator, head, reset=True, allow_nan=allow_nan)[:0]
     return Blocks(
-        lambda: (check_rows(estimator, block, like=like, **nan_option) for block in X)
+        lambda: (
+            check_rows(estimator, block, like=like, allow_nan=allow_nan) for block in X
+        )
     )
 
 
@@ -66,27 +210,30 @@ def is_stream(X: Any, kernel: Kernel | None) -> bool:
     return is_blocks(X) and takes_rows(kernel)
 
 
-def split_classes(
-    estimator: Any, X: Any, y: Any, kernel: Kernel | None = None
+def _split_array(
+    X: Any,
+    classes: np.ndarray,
+    class_indices: np.ndarray,
+    weights: Weights,
+    kernel: Kernel | None,
 ) -> ClassRows:
-    """Split checked rows by their labels."""
-    if is_dask(X) and y is not None:
-        return _split_on_cluster(estimator, X, y)
-    n_rows = getattr(X, "shape", [None])[0]  # blocks have no shape
-    labels = check_labels(estimator, y, n_rows)
-    classes, class_indices = np.unique(labels, return_inverse=True)
-    if n_rows is None:
-        row_numbers, rows_of_class = (
-            _no_row_numbers(len(classes)),
-            _rows_in_blocks(X, class_indices),
-        )
-    else:
-        row_numbers = [np.flatnonzero(class_indices == c) for c in range(len(classes))]
-        rows_of_class = _rows_in_array(X, row_numbers, kernel)
-    return ClassRows(classes, np.bincount(class_indices), row_numbers, rows_of_class)
+    """Split rows in one array; those of a class in a large file stay on disk."""
+    row_numbers = [np.flatnonzero(class_indices == c) for c in range(len(classes))]
+    counts = [
+        n_weighted_samples(None if weights is None else weights[rows], len(rows))
+        for rows in row_numbers
+    ]
+
+    def of_class(c: int) -> Any:
+        if not isinstance(kernel, Precomputed):
+            return select_rows(X, row_numbers[c])
+        rows = index_like(row_numbers[c], X)
+        return X[rows][:, rows]
+
+    return ClassRows(X, classes, np.array(counts), row_numbers, of_class, weights)
 
 
-def _no_row_numbers(n_classes: int) -> list[np.ndarray]:
+def no_row_numbers(n_classes: int) -> list[np.ndarray]:
     return [np.empty(0, dtype=np.intp)] * n_classes
 
 
@@ -94,35 +241,11 @@ def _split_on_cluster(estimator: Any, X: Any, y: Any) -> ClassRows:
     classes, class_arrays = on_dask().split_rows(X, y)
     check_class_count(estimator, classes)
     counts = np.array([class_array.shape[0] for class_array in class_arrays])
-    row_numbers, n_concurrent = (
-        _no_row_numbers(len(classes)),
-        min(len(classes), MAX_CONCURRENT),
-    )
-    return ClassRows(
-        classes, counts, row_numbers, class_arrays.__getitem__, n_concurrent
-    )
+    none = no_row_numbers(len(classes))
+    return ClassRows(X, classes, counts, none, class_arrays.__getitem__)
 
 
-def _rows_in_array(
-    X: Any, row_numbers: list[np.ndarray], kernel: Kernel | None
-) -> Callable[[int], Any]:
-    """Return a function for the rows of a class; those of a large file stay on disk."""
-    if isinstance(kernel, Precomputed):
-        return lambda c: take_samples(X, row_numbers[c], kernel)
-    return lambda c: select_rows(X, row_numbers[c])
-
-
-def take_samples(X: Array, row_numbers: np.ndarray, kernel: Kernel | None) -> Array:
-    """Select samples in memory; rows and columns of a precomputed matrix."""
-    samples = X[index_like(row_numbers, X)]
-    return (
-        samples[:, index_like(row_numbers, X)]
-        if isinstance(kernel, Precomputed)
-        else samples
-    )
-
-
-def _rows_in_blocks(X: Any, class_indices: np.ndarray) -> Callable[[int], Blocks]:
+def _select_blocks(X: Any, class_indices: np.ndarray) -> Callable[[int], Blocks]:
     """Return a function for the blocks of a class, selected as each block is read."""
 
     def blocks_of_class(c: int) -> Iterator[Array]:

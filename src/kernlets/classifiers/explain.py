@@ -23,7 +23,7 @@ from ..learners.kernel_learner import KernelLearner
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
 from .auto import AutoDictionaryClassifier
-from .coding import CodingClassifier
+from .base import CodingClassifier
 from .ksad import KSADClassifier
 from .residual import ResidualClassifier
 from .src import SRCClassifier

@@ -36,11 +36,16 @@ from ..numerics.random import generator
 from ..numerics.scaling import quiet
 from ..numerics.threads import parallel
 from ..schema import Conditions, Declared, Floats
+from .base import (
+    CodingClassifier,
+    ResidualVoting,
+    class_residuals,
+    prior_residuals,
+)
 from .class_atoms import class_atoms, class_sizes
-from .coding import CodingClassifier
 from .fddl_codes import FisherProblem, FisherProblems
 from .fddl_objective import ClassLayout, Penalties, consecutive_slices
-from .labels import ResidualVoting, class_residuals, complete_samples
+from .labels import complete_samples
 
 DEFAULT_GAMMA = {"local": 0.005, "global": 0.5}  # default weight of the class means
 MAX_PASSES = 100_000  # of the lasso of new samples: atoms of a class are much alike
@@ -261,7 +266,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
             scheme = partial(self._global_scheme, self.dictionary_.gram())
 
         def block(rows: Array) -> Array:
-            return self._prior_residuals(scheme(self._fill_missing(rows)), rows)
+            residuals = scheme(self._fill_missing(rows))
+            return prior_residuals(residuals, rows, self.class_count_)
 
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 

@@ -24,8 +24,6 @@ from ..data.rows import map_rows
 from ..data.weights import (
     Weights,
     check_weights,
-    drop_zero_weights,
-    nonzero_weight_rows,
     weights_as_counts,
     weights_for_digest,
 )
@@ -48,9 +46,9 @@ from ..numerics.random import generator
 from ..numerics.scaling import least_energy, lengths
 from ..schema import Declared, Floats
 from ..updates import KSVDUpdate
+from .base import CodingClassifier, ScoreVoting, prior_residuals
 from .class_atoms import class_atoms, class_sizes
-from .coding import CodingClassifier
-from .labels import ScoreVoting, check_labels
+from .labels import check_labels, drop_unweighted
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -94,11 +92,9 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         """
         self._validate_params()
         X = self._training_rows(X)
-        labels = check_labels(self, y, X.shape[0])
         weights = weights_as_counts(check_weights(sample_weight, X))
-        rows = nonzero_weight_rows(X, weights)
-        labels = labels if rows is None else check_labels(self, labels[rows], None)
-        X, weights = drop_zero_weights(X, weights)
+        X, y, weights, _ = drop_unweighted(X, y, weights)
+        labels = check_labels(self, y, X.shape[0])
         X = completed_rows(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
@@ -190,7 +186,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         def block(rows: Array) -> Array:
             codes = encode(self.dictionary_, self.coder_, rows)
             scores = codes.toarray() @ self.classifier_
-            return -self._prior_residuals(-scores, rows)
+            return -prior_residuals(-scores, rows, self.class_count_)
 
         return map_rows(block, self._new_rows(X), 2 * self.dictionary_.row_bytes)
 

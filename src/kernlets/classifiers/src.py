@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1
-from ..base.estimator import Estimator
 from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..coders.masked import (
     AllFeatures,
@@ -32,11 +31,11 @@ from ..kernels.samples import check_samples, describe_input
 from ..learners.kernel_learner import kernel_matrix
 from ..numerics.arrays import as_like, index_like, namespace, to_numpy, zeros
 from ..schema import Declared, Indices, Part
-from ..sklearn_base import ClassifierMixin
-from .labels import ResidualVoting, class_residuals, complete_samples, prior_residuals
+from .base import ResidualVoting, class_residuals, prior_residuals
+from .labels import complete_samples
 
 
-class SRCClassifier(ResidualVoting, ClassifierMixin, Estimator):
+class SRCClassifier(ResidualVoting):
     """Code a sample over all training samples and pick the class that explains most.
 
     The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples. With the codes γ of a sample,

@@ -22,7 +22,7 @@ from sklearn.base import is_classifier, is_outlier_detector
 from ..base.pipelines import last_step, steps_of, takes_missing
 from ..base.row_names import set_row_names
 from ..classifiers import ResidualClassifier
-from ..classifiers.coding import CodingClassifier
+from ..classifiers.base import CodingClassifier
 from ..config import options
 from ..data.lazy_rows import COPIES
 from ..data.missing import has_missing

@@ -23,9 +23,9 @@ from ...kernels import Kernel
 from ...learners import KSVD, KernelKSVD
 from ...numerics.arrays import to_numpy
 from ...numerics.random import generator
+from ..base import class_residuals
 from ..ksad import KSADClassifier
 from ..ksad_codes import count_votes
-from ..labels import class_residuals
 from ..lc_ksvd import LCKSVDClassifier
 from ..residual import ResidualClassifier
 from ..src import SRCClassifier
