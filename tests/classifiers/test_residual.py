@@ -207,7 +207,7 @@ def test_rows_are_checked_once_for_all_classes(learner, rng, monkeypatch):
     seen = counted_checks(monkeypatch)
     model = ResidualClassifier(learner).fit(X, y)
     assert seen == [X.shape]
-    model.predict(X[:7])
+    model.predict(X[:7].astype(np.float32))
     assert seen == [X.shape, (7, 10)]
 
 

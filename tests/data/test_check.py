@@ -42,7 +42,9 @@ def test_every_numpy_type(dtype, lazy, whole, tmp_path):
     same_rows(as_float(X), X, dtype)
     disk = on_disk(X, tmp_path)
     for rows in (X, X[::-1], np.asfortranarray(X), disk, LazyRows(disk)):
-        found = check_rows(MOD(), rows, reset=True, lazy=lazy)
+        found = check_rows(
+            MOD(), rows, reset=True, containers="disk" if lazy else "array"
+        )
         same_rows(found, np.asarray(rows, dtype=X.dtype), dtype)
     if X.dtype.isnative and dtype not in ("f2", "g"):  # SciPy has no such matrices
         same_rows(as_float(sparse.csr_array(X)).toarray(), X, dtype)
@@ -52,7 +54,9 @@ def test_every_numpy_type(dtype, lazy, whole, tmp_path):
 def test_every_type_on_a_cluster(dtype, whole):
     da = pytest.importorskip("dask.array", reason="Dask is not installed")
     X = whole.astype(dtype)
-    found = check_rows(MOD(), da.from_array(X, chunks=(10, 3)), reset=True, lazy=True)
+    found = check_rows(
+        MOD(), da.from_array(X, chunks=(10, 3)), reset=True, containers="dask"
+    )
     assert found.dtype == computed(dtype) and found.chunks == ((10, 10, 10), (4,))
     same_rows(found.compute(), X, dtype)
 
@@ -89,7 +93,9 @@ def test_dataframes_in_memory_and_on_a_cluster(kind, whole):
     X, frame = frame.to_numpy(), frame.astype(types)
     same_rows(check_rows(MOD(), frame, reset=True), X, dtype)
     chunks = dd.from_pandas(frame, npartitions=3)
-    same_rows(check_rows(MOD(), chunks, reset=True, lazy=True).compute(), X, dtype)
+    same_rows(
+        check_rows(MOD(), chunks, reset=True, containers="dask").compute(), X, dtype
+    )
 
 
 NOT_NUMBERS = {
@@ -109,7 +115,7 @@ def test_what_is_not_a_number_is_refused(kind, model, whole, tmp_path):
     with pytest.raises(ValueError, match=words):
         model.fit(on_disk(X, tmp_path))
     with pytest.raises(ValueError, match=words):
-        check_rows(model, da.from_array(X, chunks=10), reset=True, lazy=True)
+        check_rows(model, da.from_array(X, chunks=10), reset=True, containers="dask")
     if kind == "complex":
         with pytest.raises(ValueError, match=words):
             model.fit(X)

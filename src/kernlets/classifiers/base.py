@@ -223,13 +223,18 @@ class CodingClassifier(
         """Check the samples of a fit."""
         allow_nan = all_in_memory(X)
         return check_rows(
-            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=allow_nan
+            self,
+            X,
+            reset=True,
+            ensure_min_samples=2,
+            containers="memory",
+            allow_nan=allow_nan,
         )
 
     def _new_rows(self, X: Any) -> Array:
         """Check new samples and convert them like the model, for reading by blocks."""
         like = self.dictionary_.atoms
-        return check_rows(self, X, by_blocks=True, like=like, allow_nan=True)
+        return check_rows(self, X, containers="disk", like=like, allow_nan=True)
 
     @property
     def _n_features_out(self) -> int:

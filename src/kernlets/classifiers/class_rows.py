@@ -164,7 +164,9 @@ def check_new_samples(estimator: Any, X: Any, learner: Any) -> Any:
     Of a kernel matrix, whose columns the classes share, `LazyRows` are read.
     """
     kernel, like = fitted_kernel(learner), getattr(learner, "_model_array", None)
-    X = check_samples(estimator, X, kernel, lazy=True, like=like, allow_nan=True)
+    X = check_samples(
+        estimator, X, kernel, containers="dask", like=like, allow_nan=True
+    )
     if isinstance(kernel, Precomputed):
         return with_selectable_columns(X, type(estimator).__name__)
     return X
@@ -185,7 +187,7 @@ def _check_training_rows(
             X,
             kernel,
             reset=True,
-            lazy=True,
+            containers="dask",
             ensure_min_samples=2,
             allow_nan=allow_nan,
         )
@@ -198,11 +200,7 @@ def _check_training_rows(
     if head is None:
         raise no_blocks_error()
     like = check_rows(estimator, head, reset=True, allow_nan=allow_nan)[:0]
-    return Blocks(
-        lambda: (
-            check_rows(estimator, block, like=like, allow_nan=allow_nan) for block in X
-        )
-    )
+    return check_rows(estimator, X, containers="stream", like=like, allow_nan=allow_nan)
 
 
 def is_stream(X: Any, kernel: Kernel | None) -> bool:

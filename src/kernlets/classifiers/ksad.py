@@ -204,9 +204,15 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """
         self._validate_params()
         kernel = resolve(self.kernel)
-        checks: dict[str, Any] = {"ensure_min_samples": 2, "whole": True}
-        checks["allow_nan"] = all_in_memory(X)
-        X = check_samples(self, X, kernel, reset=True, **checks)
+        X = check_samples(
+            self,
+            X,
+            kernel,
+            reset=True,
+            containers="memory",
+            allow_nan=all_in_memory(X),
+            ensure_min_samples=2,
+        )
         X, labels, rows = complete_samples(self, X, y, sample_weight, kernel)
         self.code_rows_ = rows
         self._check_neighbors(X.shape[0])
@@ -290,8 +296,14 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def _new_codes(self, X: Any) -> Any:  # (n, m)
         check_is_fitted(self)
         atoms = self.dictionary_.atoms
-        checks: dict[str, Any] = {"by_blocks": True, "like": atoms, "allow_nan": True}
-        X = check_samples(self, X, resolve(self.kernel), **checks)
+        X = check_samples(
+            self,
+            X,
+            resolve(self.kernel),
+            containers="disk",
+            like=atoms,
+            allow_nan=True,
+        )
         return self._codes(self.map_.transform(X))
 
     def _codes(self, F: Any) -> Any:  # (n, k) -> (n, m)

@@ -166,7 +166,7 @@ class SRCClassifier(ResidualVoting):
         check_is_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(
-            self, X, self.kernel_, by_blocks=True, like=like, allow_nan=True
+            self, X, self.kernel_, containers="disk", like=like, allow_nan=True
         )
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 

@@ -234,7 +234,7 @@ def _min_bytes(model: Any, n_rows: int | None, output: Path) -> int:
 def _sparse_codes(model: Any, X: Any) -> sparse.csr_array:
     """Code a few rows, or all rows on a cluster, over all dictionaries."""
     final_step = last_step(model)
-    rows = check_rows(final_step, before_last(model, X), lazy=True)
+    rows = check_rows(final_step, before_last(model, X), containers="dask")
     learners = fitted_learners(model)
     row_bytes = sum(2 * learner.dictionary_.row_bytes for learner in learners)
     codes = apply_to_rows(

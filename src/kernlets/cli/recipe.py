@@ -278,7 +278,9 @@ def choose_scale(rows: Table) -> ScalingChoice:
 def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     """Return the smallest and largest entry of each column in a sample of rows."""
     first_rows, _ = first_block(X)
-    X = check_rows(UnitNorm(), first_rows, reset=True, lazy=True, allow_nan=True)
+    X = check_rows(
+        UnitNorm(), first_rows, reset=True, containers="dask", allow_nan=True
+    )
     sample = to_numpy(take_rows(X, evenly_spaced_rows(X.shape[0])))
     is_observed = ~np.isnan(sample)
     sample = sample[:, is_observed.any(axis=0)]

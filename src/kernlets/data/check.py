@@ -7,11 +7,11 @@ that converts them when they are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -34,6 +34,7 @@ from ..numerics.arrays import (
     to_device,
     working_dtype,
 )
+from ..numerics.scaling import all_finite
 from .block_loop import HostRows, MemmapWithMissing, empty_rows, refuse_infinite
 from .columns import check_columns, columns_error
 from .lazy_rows import LazyRows, check_memory, is_lazy, is_lazy_or_dask
@@ -46,44 +47,110 @@ GPU_ROWS_SHARE = 2  # a GPU gets all rows at once up to this part of its memory 
 
 _trusted_rows: ContextVar[Any] = ContextVar("checked", default=None)
 
+Containers = Literal["memory", "array", "disk", "dask", "stream"]
+"""What a caller of `check_rows` can work with, and all that is to its left.
+
+* "memory": all rows at once, with space to work; larger rows on disk are refused;
+* "array": an array, or a memory map of floating-point numbers; `LazyRows` are read;
+* "disk": rows on disk or not yet computed, which are read block by block;
+* "dask": Dask arrays and dataframes, whose chunks are read by workers;
+* "stream": iterables of blocks of rows.
+"""
+
 
 def check_rows(
     estimator: Any,
     X: Any,
     *,
     reset: bool = False,
-    accept_sparse: bool = False,
-    ensure_min_samples: int = 1,
-    streamed: bool = False,
-    lazy: bool = False,
-    by_blocks: bool = False,
-    whole: bool = False,
+    containers: Containers = "array",
     like: Array | None = None,
     allow_nan: bool = False,
-) -> Array:
-    """Convert X to a finite two-dimensional floating-point array, or raise with advice.
+    ensure_min_samples: int = 1,
+) -> Any:
+    """Convert X to finite floating-point rows in two dimensions, or raise with advice.
+
+    With `reset` the estimator gets the number and the names of the features, otherwise
+    they are compared with those of its fit. Sparse rows are refused unless the
+    estimator's tags say that it takes them.
 
     With `allow_nan` an entry of dense rows may be NaN, which means missing, and masked
-    entries of `numpy.ma` arrays become NaN. Infinities are always refused.
-
-    Memory maps of floating-point numbers are not read here, because their blocks are
-    checked when they are read. With `by_blocks` the same holds for `LazyRows`, to which
-    memory maps of other numbers are converted, and with `lazy` also for Dask arrays.
-    Without them `LazyRows` are read, and Dask arrays refused. With `whole` rows on disk
-    that need more than the memory option are refused.
+    entries of `numpy.ma` arrays become NaN. Infinities are always refused. Rows on
+    disk, in a Dask collection or in a stream are checked when they are read.
 
     The rows are converted to the library, device and dtype of `like`, an array of the
-    fitted model. Without it they go to the device in the options, if there is one.
-
-    Inside `trust_checked_rows` its rows are not checked again.
+    fitted model. Without it they go to the device in the options, if there is one, and
+    the blocks of a stream get the type of the first. A checked stream can be read
+    repeatedly if X can.
     """
+    if _is_like_model(estimator, X, reset, like):
+        return X
+    if containers != "stream" or not is_blocks(X):
+        return _check_array(
+            estimator, X, reset, containers, like, allow_nan, ensure_min_samples
+        )
+    if isinstance(X, Iterator):
+        return _check_blocks(estimator, X, reset, like, allow_nan)
+    read_again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
+    return Blocks(read_again, getattr(X, "n_rows", None))
+
+
+def _is_like_model(estimator: Any, X: Any, reset: bool, like: Array | None) -> bool:
+    """Whether X is a finite array of the model's dtype and number of features.
+
+    Such rows need no conversion; scikit-learn's check of one row would take as long as
+    a prediction.
+    """
+    return (
+        not reset
+        and type(X) is type(like) is np.ndarray
+        and X.ndim == 2
+        and X.dtype == like.dtype
+        and X.shape[0] > 0
+        and X.shape[1] == getattr(estimator, "n_features_in_", None)
+        and not hasattr(estimator, "feature_names_in_")
+        and all_finite(X)
+    )
+
+
+def _check_blocks(
+    estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
+) -> Iterator[Array]:
+    for block in blocks:
+        rows = check_block(estimator, block, reset, like, allow_nan)
+        if reset:
+            like, reset = rows[:0], False
+        yield rows
+
+
+def check_block(
+    estimator: Any, block: Any, reset: bool, like: Array | None, allow_nan: bool
+) -> Array:
+    """Check one block of a stream; a GPU gets it while others are processed."""
+    return _check_array(
+        estimator, block, reset, "array", like, allow_nan, streamed=True
+    )
+
+
+def _check_array(
+    estimator: Any,
+    X: Any,
+    reset: bool,
+    containers: Containers,
+    like: Array | None,
+    allow_nan: bool,
+    ensure_min_samples: int = 1,
+    streamed: bool = False,
+) -> Any:
     if X is _trusted_rows.get() and is_array(X) and not is_lazy(X):
         check_features(estimator, _check_shape(X, ensure_min_samples), reset)
         return _move_like_model(X, like, streamed, allow_nan)
     X = masked_to_nan(X)
     if is_dask(X):
-        rows = _check_dask(estimator, X, reset, ensure_min_samples, lazy, like)
-        return _allow_missing(rows) if allow_nan else rows
+        if not takes_dask(containers):
+            raise _dask_error(estimator)
+        rows = _check_dask(estimator, X, reset, ensure_min_samples, like)
+        return on_dask().allow_missing(rows) if allow_nan else rows
     if is_blocks(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
@@ -91,7 +158,7 @@ def check_rows(
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     X = _keep_large_on_host(X, like)
-    if has_sparse_blocks(X) or (is_sparse(X) and not accept_sparse):
+    if has_sparse_blocks(X) or (is_sparse(X) and not _takes_sparse(estimator)):
         raise TypeError(_sparse_advice(estimator))
     if is_torch(X) and str(X.layout) != "torch.strided":
         raise TypeError("X is a sparse tensor: pass X.to_dense()")
@@ -110,20 +177,29 @@ def check_rows(
                 X,
                 reset=reset,
                 dtype=_accepted_types(X) if like is None else numpy_dtype(like),
-                accept_sparse="csr" if accept_sparse else False,
+                accept_sparse="csr",  # if they are not taken, they were refused above
                 ensure_min_samples=ensure_min_samples,
                 ensure_all_finite=False if for_gpu else finite,
             )
     if allow_nan and sparse.issparse(X):
         refuse_infinite(X)  # sparse rows may have no missing entries
-    is_unread_lazy = isinstance(X, LazyRows) and not (lazy or by_blocks)
-    if is_unread_lazy or whole:
+    is_read_here = containers in ("memory", "array") and isinstance(X, LazyRows)
+    if is_read_here or containers == "memory":
         check_memory(X, type(estimator).__name__)
-    X = _move_like_model(X[:] if is_unread_lazy else X, like, streamed, allow_nan)
+    X = _move_like_model(X[:] if is_read_here else X, like, streamed, allow_nan)
     if is_tensor or for_gpu:
         refuse_infinite(X, allow_nan=allow_nan)
     load_solvers(X)
     return X
+
+
+def takes_dask(containers: Containers) -> bool:
+    """Whether a caller can work with Dask collections."""
+    return containers in ("dask", "stream")
+
+
+def _takes_sparse(estimator: Any) -> bool:
+    return bool(get_tags(estimator).input_tags.sparse)
 
 
 def is_sparse(X: Any) -> bool:
@@ -142,7 +218,7 @@ def has_sparse_blocks(X: Any) -> bool:
 def _sparse_advice(estimator: Any) -> str:
     """What to do with sparse rows where dense ones are needed."""
     name = type(estimator).__name__
-    if get_tags(estimator).input_tags.sparse:
+    if _takes_sparse(estimator):
         return (
             f"X has sparse blocks, but {name} takes sparse rows as one matrix only: "
             "pass scipy.sparse.vstack(blocks), or block.toarray() for each block"
@@ -185,41 +261,6 @@ def trust_checked_rows(X: Any) -> Iterator[Any]:
         yield X
     finally:
         _trusted_rows.reset(token)
-
-
-def check_source(
-    estimator: Any,
-    X: Any,
-    *,
-    reset: bool = False,
-    accept_sparse: bool = False,
-    like: Array | None = None,
-    allow_nan: bool = False,
-) -> Any:
-    """Apply `check_rows` to any source; blocks are checked when they are read.
-
-    Blocks are converted to the type of the model, or of the first block. The result
-    can be read repeatedly if X can.
-    """
-    if not is_blocks(X):
-        check_arguments: dict[str, Any] = {"accept_sparse": accept_sparse, "lazy": True}
-        check_arguments |= {"like": like, "allow_nan": allow_nan}
-        return check_rows(estimator, X, reset=reset, **check_arguments)
-    if isinstance(X, Iterator):
-        return _check_blocks(estimator, X, reset, like, allow_nan)
-    read_again = partial(_check_blocks, estimator, X, reset, like, allow_nan)
-    return Blocks(read_again, getattr(X, "n_rows", None))
-
-
-def _check_blocks(
-    estimator: Any, blocks: Any, reset: bool, like: Array | None, allow_nan: bool
-) -> Iterator[Array]:
-    check_arguments: dict[str, Any] = {"streamed": True, "allow_nan": allow_nan}
-    for block in blocks:
-        rows = check_rows(estimator, block, reset=reset, like=like, **check_arguments)
-        if reset:
-            like, reset = rows[:0], False
-        yield rows
 
 
 def refuse_cluster(X: Any, error: str) -> None:
@@ -338,41 +379,33 @@ def _move_like_model(
     return X if sparse.issparse(X) else _convert_block(like, allow_nan, X)
 
 
+def _dask_error(estimator: Any) -> TypeError:
+    return TypeError(
+        f"{type(estimator).__name__} needs all rows or codes at once and takes no Dask "
+        "collection: pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
+        "OnlineDictionary"
+    )
+
+
 def _check_dask(
     estimator: Any,
     X: Any,
     reset: bool,
     ensure_min_samples: int,
-    lazy: bool,
     like: Array | None,
 ) -> Any:
     """Convert X to a Dask array with known lengths; chunks are checked when read."""
-    name = type(estimator).__name__
-    if not lazy:
-        raise TypeError(
-            f"{name} needs all rows or codes at once and takes no Dask collection: "
-            "pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
-            "OnlineDictionary"
-        )
     if is_torch(like) and options.device is None:
         raise TypeError(
-            f"X is a Dask collection, but this {name} was fitted on torch tensors: "
-            "name their device for the workers, e.g. kernlets.options(device='cuda'), "
-            "or save and load it, which gives NumPy arrays"
+            f"X is a Dask collection, but this {type(estimator).__name__} was fitted "
+            "on torch tensors: name their device for the workers, e.g. "
+            "kernlets.options(device='cuda'), or save and load it, which gives NumPy "
+            "arrays"
         )
     dtype = None if like is None else numpy_dtype(like)
     rows = _check_shape(on_dask().as_rows(X, dtype), ensure_min_samples)
     check_features(estimator, X, reset)
     return rows
-
-
-def read_samples(X: Any, parse: Callable[[Any], np.ndarray], lazy: bool) -> Any:
-    """Parse samples; with `lazy`, workers parse the partitions of Dask collections."""
-    return on_dask().as_objects(X, parse) if lazy and is_dask(X) else parse(X)
-
-
-def _allow_missing(X: Any) -> Any:
-    return on_dask().allow_missing(X)
 
 
 def _check_shape(X: Any, ensure_min_samples: int) -> Any:

@@ -153,8 +153,14 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def _learn(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Fit, and return the rows, and the rows standardised and filled in."""
         self._validate_params()
-        options: dict[str, Any] = {"ensure_min_samples": 2, "allow_nan": True}
-        checked = check_rows(self, X, reset=True, whole=True, **options)
+        checked = check_rows(
+            self,
+            X,
+            reset=True,
+            containers="memory",
+            allow_nan=True,
+            ensure_min_samples=2,
+        )
         X = to_numpy(checked)
         mean, scale = observed_moments(X)
         if self.learner is not None:
@@ -225,7 +231,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def transform(self, X: Any) -> Array:  # (n, p + indicators)
         """Fill in the missing entries of X; observed entries stay unchanged."""
         check_is_fitted(self)
-        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
+        X = check_rows(self, X, containers="disk", like=self.mean_, allow_nan=True)
         return map_rows(self._fill_block, X, WORKING_COPIES * 8 * X.shape[1])
 
     def _fill_block(self, block: Array) -> Array:

@@ -156,7 +156,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         Numbers that are no labels, as of a regression, are ignored.
         """
         self._validate_params()
-        X = check_rows(self, X, reset=True, whole=True, allow_nan=True)
+        X = check_rows(self, X, reset=True, containers="memory", allow_nan=True)
         complete = completed_rows(X)
         rows = to_numpy(complete)
         nonzero = nonzero_rows(rows)
@@ -205,7 +205,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     def transform(self, X: Any) -> Array:  # (n, p)
         """Replace gross errors in X by NaN; missing entries stay NaN."""
         check_is_fitted(self)
-        X = check_rows(self, X, by_blocks=True, like=self.mean_, allow_nan=True)
+        X = check_rows(self, X, containers="disk", like=self.mean_, allow_nan=True)
         sets, mean = self._atom_sets(), to_numpy(self.mean_)
 
         def mark_errors(block: Array) -> Array:

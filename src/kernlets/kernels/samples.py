@@ -17,8 +17,14 @@ import numpy as np
 from scipy import sparse
 
 from ..contracts import Array
-from ..data.check import check_features, check_rows, is_table, read_samples
-from ..data.rows import evenly_spaced_rows
+from ..data.check import (
+    Containers,
+    check_features,
+    check_rows,
+    is_table,
+    takes_dask,
+)
+from ..data.rows import evenly_spaced_rows, on_dask
 from ..data.samples import (
     as_bags,
     as_matrices,
@@ -28,7 +34,8 @@ from ..data.samples import (
     convert_samples,
     object_array,
 )
-from ..numerics.arrays import is_array, to_device
+from ..data.stream import is_blocks
+from ..numerics.arrays import is_array, is_dask, to_device
 from ..schema import Declared, Floats, Indices
 from .base import Kernel
 from .custom import Precomputed, not_square
@@ -258,13 +265,11 @@ def check_samples(
     kernel: Kernel | None,
     *,
     reset: bool = False,
-    ensure_min_samples: int = 1,
-    lazy: bool = False,
-    by_blocks: bool = False,
-    whole: bool = False,
+    containers: Containers = "array",
     like: Array | None = None,
     allow_nan: bool = False,
-) -> Array:
+    ensure_min_samples: int = 1,
+) -> Any:
     """Check X for an estimator that uses `kernel`; options as in `check_rows`.
 
     A kernel given as a function takes samples of any kind (strings, graphs, matrices).
@@ -275,7 +280,8 @@ def check_samples(
         if kernel.takes == "any":
             return to_device(X) if is_array(X) else object_array(list(X))
         parse = partial(as_samples, kernel.takes, like=like)
-        samples = read_samples(X, parse, lazy)
+        on_cluster = is_dask(X) and takes_dask(containers)
+        samples = on_dask().as_objects(X, parse) if on_cluster else parse(X)
         if samples.shape[0] < ensure_min_samples:
             raise ValueError(
                 f"X has {samples.shape[0]} sample(s), a minimum of "
@@ -288,15 +294,13 @@ def check_samples(
         estimator,
         X,
         reset=reset,
-        accept_sparse=getattr(kernel, "accept_sparse", False),
-        ensure_min_samples=ensure_min_samples,
-        lazy=lazy,
-        by_blocks=by_blocks,
-        whole=whole,
+        containers=containers,
         like=like,
         allow_nan=allow_nan and takes_missing(kernel),
+        ensure_min_samples=ensure_min_samples,
     )
-    if reset and isinstance(kernel, Precomputed) and X.shape[0] != X.shape[1]:
+    must_be_square = reset and isinstance(kernel, Precomputed) and not is_blocks(X)
+    if must_be_square and X.shape[0] != X.shape[1]:
         raise ValueError(not_square(X))
     return X
 

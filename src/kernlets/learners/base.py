@@ -102,7 +102,11 @@ class DictionaryLearner(
     def _check_new_samples(self, X: Any) -> Array:
         """Check new samples and convert them to the type of the dictionary."""
         return check_rows(
-            self, X, lazy=True, like=self._model_array, allow_nan=self._takes_missing
+            self,
+            X,
+            containers="dask",
+            like=self._model_array,
+            allow_nan=self._takes_missing,
         )
 
     @property

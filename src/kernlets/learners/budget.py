@@ -445,7 +445,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _check_new_samples(self, X: Any) -> Array:
         like = self._model_array
         return check_samples(
-            self, X, self.kernel_, by_blocks=True, like=like, allow_nan=True
+            self, X, self.kernel_, containers="disk", like=like, allow_nan=True
         )
 
     def __sklearn_tags__(self) -> Any:

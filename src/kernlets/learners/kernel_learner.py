@@ -120,7 +120,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
     def _check_new_samples(self, X: Any) -> Array:
         like = self._model_array
         return check_samples(
-            self, X, self.kernel_, lazy=True, like=like, allow_nan=True
+            self, X, self.kernel_, containers="dask", like=like, allow_nan=True
         )
 
     def _new_rows(self, X: Any) -> Any:

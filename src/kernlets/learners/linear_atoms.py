@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import StrOptions
 from ..contracts import Array
-from ..data.check import check_rows
+from ..data.check import Containers, check_rows
 from ..data.missing import count_blocks, fill_rows_with_means
 from ..data.rows import cache_rows
 from ..data.weights import (
@@ -22,7 +22,7 @@ from ..data.weights import (
 )
 from ..dictionaries import ExplicitDictionary
 from ..loops.codes import decode
-from ..numerics.arrays import is_dask, to_device
+from ..numerics.arrays import to_device
 from ..numerics.random import generator
 from ..schema import Declared, Part
 from .base import DictionaryLearner, map_codes
@@ -112,11 +112,15 @@ class LinearAtoms(DictionaryLearner):
         return self
 
     def _whole_rows(self, X: Any) -> Array:
-        all_codes = self._needs_all_codes()
-        lazy = self._works_from_sums() if is_dask(X) else not all_codes
-        missing_options = {"allow_nan": self._learns_missing}
+        containers: Containers = "dask" if self._works_from_sums() else "disk"
+        if self._needs_all_codes():
+            containers = "memory"
         return check_rows(
-            self, X, reset=True, lazy=lazy, whole=all_codes, **missing_options
+            self,
+            X,
+            reset=True,
+            containers=containers,
+            allow_nan=self._learns_missing,
         )
 
     def _first_dictionary(

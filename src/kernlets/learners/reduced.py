@@ -232,7 +232,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         kernel = resolve(self.kernel)
         self._check_combinations(kernel)
         allow_missing = takes_missing(kernel) and all_in_memory(X)
-        X = check_rows(self, X, reset=True, whole=True, allow_nan=allow_missing)
+        X = check_rows(
+            self, X, reset=True, containers="memory", allow_nan=allow_missing
+        )
         weights = weights_as_counts(check_weights(sample_weight, X))
         X, weights = drop_zero_weights(X, weights)
         X = completed_rows(X, weights)

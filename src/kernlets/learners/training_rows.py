@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import options
 from ..contracts import Array
-from ..data.check import check_rows
+from ..data.check import check_block, check_rows
 from ..data.stream import Blocks, concatenate_blocks, is_blocks, no_blocks_error
 
 MANY_ROWS = 2000  # first rows of a stream if the number of atoms is not given
@@ -38,12 +38,8 @@ def check_blocks(learner: Any, X: Any) -> tuple[Blocks, Array]:
     def checked_blocks() -> Iterator[Array]:
         blocks = chain(first_blocks, X) if is_single_use else X
         like = first_rows[:0]  # later blocks are converted to this type
-        check_arguments: dict[str, Any] = {
-            "like": like,
-            "allow_nan": learner._streams_missing,
-        }
         return (
-            check_rows(learner, block, streamed=True, **check_arguments)
+            check_block(learner, block, False, like, learner._streams_missing)
             for block in blocks
         )
 
@@ -62,10 +58,10 @@ def _refuse_single_use(X: Any, max_iter: int) -> None:
 
 def _check_first_blocks(learner: Any, blocks: list[Any]) -> list[Array]:
     """Check the first blocks of a stream, and convert all to the type of the first."""
-    check_arguments = {"allow_nan": learner._streams_missing}
-    first_block = check_rows(learner, blocks[0], reset=True, **check_arguments)
+    allow_nan = learner._streams_missing
+    first_block = check_rows(learner, blocks[0], reset=True, allow_nan=allow_nan)
     other_blocks = (
-        check_rows(learner, block, like=first_block[:0], **check_arguments)
+        check_rows(learner, block, like=first_block[:0], allow_nan=allow_nan)
         for block in blocks[1:]
     )
     return [first_block, *other_blocks]

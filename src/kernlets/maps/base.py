@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
 from ..contracts import Array
-from ..data.check import check_source
+from ..data.check import check_rows
 from ..data.rows import apply_to_rows, map_rows
 from ..data.stream import first_block
 from ..kernels import Kernel
@@ -96,11 +96,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
     def _check_rows(self, X: Any, reset: bool = False) -> Any:
         """Check X: one array, or blocks that are checked as they are read."""
-        return check_source(
+        return check_rows(
             self,
             X,
             reset=reset,
-            accept_sparse=self._accept_sparse,
+            containers="stream",
             like=None if reset else self._model_array,
             allow_nan=self._keeps_missing,
         )

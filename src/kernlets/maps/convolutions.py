@@ -103,7 +103,7 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     def transform(self, X: Any) -> Any:  # (n, 2 n_waves)
         """The features of the series in X, a Dask array if X is a Dask collection."""
         check_is_fitted(self)
-        samples = check_samples(self, X, GAK(), lazy=True)
+        samples = check_samples(self, X, GAK(), containers="dask")
         return apply_to_rows(copy(self)._features, samples, 16 * len(self.biases_))
 
     def _features(self, samples: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)

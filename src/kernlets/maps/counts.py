@@ -93,7 +93,7 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         For a Dask collection the result is a Dask array whose chunks are such matrices.
         """
         check_is_fitted(self)
-        samples = check_samples(self, X, self.kernel_, lazy=True)
+        samples = check_samples(self, X, self.kernel_, containers="dask")
         return apply_to_rows(copy(self)._counts, samples)
 
     def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)

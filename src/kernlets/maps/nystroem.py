@@ -16,7 +16,6 @@ import numpy as np
 
 from ..base.constraints import AT_LEAST_1, SHARE, Interval, StrOptions, clipped
 from ..contracts import Array
-from ..data.check import check_source
 from ..data.missing import (
     all_in_memory,
     apply_by_completeness,
@@ -36,7 +35,7 @@ from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.custom import not_square
 from ..kernels.indefinite import check_symmetric, rounding
-from ..kernels.samples import are_objects, check_samples, describe_input
+from ..kernels.samples import check_samples, describe_input
 from ..landmarks.choose import Landmarks, choose
 from ..numerics.arrays import (
     as_like,
@@ -292,15 +291,14 @@ class NystroemMap(LandmarkMap):
         """Check rows; in memory, missing entries of training rows are filled in."""
         kernel = kernel_or_class(self.kernel) if reset else self.kernel_
         like = None if reset else self._model_array
-        if are_objects(X, kernel):
-            return check_samples(self, X, kernel, reset=reset, lazy=True, like=like)
-        rows = check_source(
+        rows = check_samples(
             self,
             X,
+            kernel,
             reset=reset,
-            accept_sparse=kernel.accept_sparse,
+            containers="stream",
             like=like,
-            allow_nan=kernel.restrictable and (not reset or all_in_memory(X)),
+            allow_nan=not reset or all_in_memory(X),
         )
         return completed_rows(rows) if reset and kernel.restrictable else rows
 

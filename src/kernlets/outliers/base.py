@@ -51,7 +51,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         """Return the negative score: the lower, the more abnormal."""
         check_is_fitted(self)
         like, kernel = self.mean_, self._kernel()
-        X = check_samples(self, X, kernel, by_blocks=True, like=like, allow_nan=True)
+        X = check_samples(self, X, kernel, containers="disk", like=like, allow_nan=True)
         return -self._errors(X)
 
     @abstractmethod

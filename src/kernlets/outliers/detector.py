@@ -164,9 +164,15 @@ class DictionaryOutlierDetector(OutlierDetector):
     def fit(self, X: Any, y: Any = None) -> DictionaryOutlierDetector:
         """Learn from the rows of X, which are mostly normal; y is ignored."""
         self._validate_params()
-        checks: dict[str, Any] = {"ensure_min_samples": 2, "by_blocks": True}
-        checks["allow_nan"] = all_in_memory(X)
-        X = check_samples(self, X, self._kernel(), reset=True, **checks)
+        X = check_samples(
+            self,
+            X,
+            self._kernel(),
+            reset=True,
+            containers="disk",
+            allow_nan=all_in_memory(X),
+            ensure_min_samples=2,
+        )
         X = completed_rows(X)
         rng = generator(self.random_state)
         learning, calibration = self._split(X, rng)

@@ -165,7 +165,12 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self._validate_params()
         allow_nan = all_in_memory(X)
         X = check_rows(
-            self, X, reset=True, ensure_min_samples=2, whole=True, allow_nan=allow_nan
+            self,
+            X,
+            reset=True,
+            containers="memory",
+            allow_nan=allow_nan,
+            ensure_min_samples=2,
         )
         labels = check_labels(self, y, X.shape[0])
         self.classes_, class_indices = np.unique(labels, return_inverse=True)
@@ -276,7 +281,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         check_is_fitted(self)
         allow_nan = takes_missing(self.best_pipeline_)
         X = check_rows(
-            self, X, by_blocks=True, like=self.rows_like_, allow_nan=allow_nan
+            self, X, containers="disk", like=self.rows_like_, allow_nan=allow_nan
         )
         best_method = getattr(self.best_pipeline_, method)
 
