@@ -1,13 +1,13 @@
 """The signatures and help of the commands.
 
-`commands.py` has the functions that do the work. Nothing heavy is imported before a
-command runs, so that ``--help`` is quick.
+Each command imports the functions that do its work when it runs, so that ``--help`` and
+completion in a shell are quick.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -21,13 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-def load_commands() -> Any:
-    """Import the functions that do the work of the commands."""
-    from . import commands
-
-    return commands
 
 
 def _show_version(is_requested: bool) -> None:
@@ -91,8 +84,11 @@ def fit(
 
     Without labels it becomes one dictionary.
     """
-    commands = load_commands()
-    recipe = commands.Recipe(
+    from .fit import check_resume, fit_model
+    from .input_data import Source, session
+    from .recipe import Recipe
+
+    recipe = Recipe(
         method=method,
         map=map_,
         kernel=kernel,
@@ -107,14 +103,19 @@ def fit(
         settings=tuple(set_ or ()),
         search=search,
     )
-    on_cluster = scheduler is not None
-    source_arguments = data, label, key, size, header
-    source = commands.Source(
-        *source_arguments, not unsupervised, on_cluster, tuple(keep or ())
+    source = Source(
+        data,
+        label,
+        key,
+        size,
+        header,
+        use_labels=not unsupervised,
+        on_cluster=scheduler is not None,
+        keep=tuple(keep or ()),
     )
-    commands.check_resume(checkpoint, resume, (data, test, model))
-    with commands.session(memory, threads, device, checkpoint, scheduler):
-        commands.fit_model(recipe, source, model, test, quiet, force, holdout)
+    check_resume(checkpoint, resume, (data, test, model))
+    with session(memory, threads, device, checkpoint, scheduler):
+        fit_model(recipe, source, model, test, quiet, force, holdout)
 
 
 @app.command()
@@ -154,11 +155,13 @@ def predict(
     score that is higher for less normal rows, and with --reasons the features that
     stand out.
     """
-    commands = load_commands()
+    from .input_data import Source, session
+    from .use import predict_rows
+
     on_cluster = scheduler is not None
-    source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
-    with commands.session(memory, threads, scheduler=scheduler):
-        commands.predict_rows(model, source, output, proba, force, reasons)
+    source = Source(data, label, key, size, header, on_cluster=on_cluster)
+    with session(memory, threads, scheduler=scheduler):
+        predict_rows(model, source, output, proba, force, reasons)
 
 
 @app.command()
@@ -174,11 +177,13 @@ def score(
     scheduler: o.Scheduler = None,
 ) -> None:
     """Accuracy of a classifier, reconstruction error of a dictionary, on DATA."""
-    commands = load_commands()
+    from .input_data import Source, session
+    from .use import score_rows
+
     on_cluster = scheduler is not None
-    source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
-    with commands.session(memory, threads, scheduler=scheduler):
-        commands.score_rows(model, source)
+    source = Source(data, label, key, size, header, on_cluster=on_cluster)
+    with session(memory, threads, scheduler=scheduler):
+        score_rows(model, source)
 
 
 @app.command()
@@ -207,11 +212,13 @@ def transform(
 
     A classifier gives the codes over the dictionaries of all classes, side by side.
     """
-    commands = load_commands()
+    from .input_data import Source, session
+    from .use import transform_rows
+
     on_cluster = scheduler is not None
-    source = commands.Source(data, label, key, size, header, on_cluster=on_cluster)
-    with commands.session(memory, threads, scheduler=scheduler):
-        commands.transform_rows(model, source, output, force)
+    source = Source(data, label, key, size, header, on_cluster=on_cluster)
+    with session(memory, threads, scheduler=scheduler):
+        transform_rows(model, source, output, force)
 
 
 @app.command()
@@ -230,8 +237,10 @@ def explain(
 
     Of a model of --method outliers: which features stand out, and what is usual.
     """
-    commands = load_commands()
-    commands.explain_rows(model, commands.Source(data, label, key, size, header), rows)
+    from .input_data import Source
+    from .use import explain_rows
+
+    explain_rows(model, Source(data, label, key, size, header), rows)
 
 
 @app.command()
@@ -247,10 +256,12 @@ def denoise(
     quiet: o.Quiet = False,
 ) -> None:
     """Remove noise from PICTURE, with a dictionary learned on it or a given one."""
-    commands = load_commands()
-    job = commands.PictureJob(picture, output, force, quiet)
-    with commands.session(None, threads, device):
-        commands.denoise_picture(job, sigma, quality.value, atoms.value)
+    from .input_data import session
+    from .pictures import PictureJob, denoise_picture
+
+    job = PictureJob(picture, output, force, quiet)
+    with session(None, threads, device):
+        denoise_picture(job, sigma, quality.value, atoms.value)
 
 
 @app.command()
@@ -264,10 +275,12 @@ def inpaint(
     quiet: o.Quiet = False,
 ) -> None:
     """Fill in the lost pixels of PICTURE."""
-    commands = load_commands()
-    job = commands.PictureJob(picture, output, force, quiet)
-    with commands.session(None, threads, device):
-        commands.inpaint_picture(job, mask)
+    from .input_data import session
+    from .pictures import PictureJob, inpaint_picture
+
+    job = PictureJob(picture, output, force, quiet)
+    with session(None, threads, device):
+        inpaint_picture(job, mask)
 
 
 @app.command()
@@ -279,8 +292,9 @@ def info(
     ] = False,
 ) -> None:
     """Show what a model file holds."""
-    commands = load_commands()
-    (commands.show_card if card else commands.show_info)(model)
+    from .model_info import show_card, show_info
+
+    (show_card if card else show_info)(model)
 
 
 @app.command()
@@ -297,8 +311,9 @@ def export(
     force: o.Force = False,
 ) -> None:
     """Write MODEL as a file that runs without Python."""
-    commands = load_commands()
-    commands.export_model(model, output, dtype and dtype.value, force)
+    from .use import export_model
+
+    export_model(model, output, dtype and dtype.value, force)
 
 
 @app.command("list")
@@ -309,5 +324,6 @@ def list_(
     ] = None,
 ) -> None:
     """List kernels, landmark samplers, maps, coders, learners, classifiers, ..."""
-    commands = load_commands()
-    commands.show_tables(kind)
+    from .model_info import show_tables
+
+    show_tables(kind)

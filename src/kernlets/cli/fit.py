@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import typer
@@ -35,28 +34,12 @@ from ..landmarks.choose import default_count
 from ..learners import KSVD, BudgetKernelDL
 from ..learners.linear_atoms import LinearAtoms
 from ..numerics.text import size_text
-from .apply import check_labels, score_facts
-from .input_data import Columns, Source, connect_cluster, count_features, name_of
+from .input_data import Columns, Source, count_features, name_of
 from .model_info import atoms_text, first_step, note_feature_names, show_facts
 from .output_files import check_checkpoints, check_model, save_or_rescue
 from .progress import fit_with_progress
 from .recipe import Recipe
-
-
-@contextmanager
-def session(
-    memory: str | None,
-    threads: int | None,
-    device: str | None = None,
-    checkpoint: Path | None = None,
-    scheduler: str | None = None,
-) -> Iterator[None]:
-    """Set the options of the library, and connect to a cluster, for one command."""
-    changes: dict[str, Any] = {"memory": memory, "n_threads": threads}
-    changes |= {"device": device, "checkpoint": checkpoint}
-    set_options = {name: v for name, v in changes.items() if v is not None}
-    with options(**set_options), connect_cluster(scheduler):
-        yield
+from .use import check_labels, score_facts
 
 
 def check_resume(
@@ -104,12 +87,15 @@ def fit_model(
         if labelled:
             check_labels(name_of(test), held_out.y, train.y)
     if holdout is not None:
-        train, numbers, held_out = split_rows(train, holdout, recipe.seed)
+        numbers, score_numbers = split_rows(train, holdout, recipe.seed)
+        held_out = _take_rows(train, score_numbers)
+        train = _take_rows(train, numbers)
     start = time.perf_counter()
     fit_with_progress(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - start
     row_names = fitted_row_names(model, numbers if train.files is None else train.files)
-    search, model = search_facts(model), best_pipeline(model)
+    search = search_facts(model)
+    model = getattr(model, "best_pipeline_", model)
     set_row_names(first_step(model), row_names)
     note_feature_names(model, columns.names)
     notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
@@ -156,44 +142,30 @@ def _columns_of_rows(name: str, rows: Table, allow_missing: bool) -> Columns:
 def _fit_facts(
     model: Any, rows: Table, seconds: float, path: Path, scaling: str
 ) -> dict[str, str]:
+    facts = {"rows": f"{count_rows(rows.X)} of {count_features(rows)} features"}
+    if has_missing(rows.X):
+        is_imputed = isinstance(steps_of(model)[0], DictionaryImputer)
+        treatment = "filled in over similar rows" if is_imputed else "taken as unknown"
+        facts["missing"] = f"{np.isnan(rows.X).mean():.1%} of the cells, {treatment}"
+    facts["scaling"] = scaling
+    if is_outlier_detector(model):
+        facts["outliers"] = f"{np.count_nonzero(last_step(model).labels_)} of these"
+    elif rows.y is None:
+        facts["classes"] = (
+            "none: one dictionary for all rows (name labels with --label)"
+        )
+    else:
+        facts["classes"] = str(len(model.classes_))
     return {
-        "rows": f"{count_rows(rows.X)} of {count_features(rows)} features",
-        **_missing_facts(model, rows),
-        "scaling": scaling,
-        **_kind_facts(model, rows),
+        **facts,
         "atoms": atoms_text(model),
         "training": f"{seconds:.2f} s",
         "model": f"{path} ({size_text(path.stat().st_size)})",
     }
 
 
-def _missing_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Return the share of missing cells, and how the model treats them."""
-    if not has_missing(rows.X):
-        return {}
-    is_imputed = isinstance(steps_of(model)[0], DictionaryImputer)
-    treatment = "filled in over similar rows" if is_imputed else "taken as unknown"
-    return {"missing": f"{np.isnan(rows.X).mean():.1%} of the cells, {treatment}"}
-
-
-def _kind_facts(model: Any, rows: Table) -> dict[str, str]:
-    """Return the number of classes, or of outliers among the training rows."""
-    if is_outlier_detector(model):
-        return {"outliers": f"{np.count_nonzero(last_step(model).labels_)} of these"}
-    unlabelled = "none: one dictionary for all rows (name labels with --label)"
-    return {"classes": unlabelled if rows.y is None else str(len(model.classes_))}
-
-
-class HoldoutSplit(NamedTuple):
-    """Rows to fit, their numbers in the file, and rows to score."""
-
-    fitted: Table
-    numbers: np.ndarray
-    held_out: Table
-
-
-def split_rows(rows: Table, share: float, seed: int) -> HoldoutSplit:
-    """Split rows into those to fit and those to score, by the shares of classes."""
+def split_rows(rows: Table, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of rows to fit and to score, by the shares of classes."""
     from sklearn.model_selection import train_test_split
 
     if rows.y is None or not isinstance(rows.X, np.ndarray):
@@ -216,11 +188,7 @@ def split_rows(rows: Table, share: float, seed: int) -> HoldoutSplit:
         stratify=None if has_single_row else labels,
     )
     fit_numbers, score_numbers = map(np.sort, row_numbers)
-    return HoldoutSplit(
-        _take_rows(rows, fit_numbers),
-        fit_numbers,
-        _take_rows(rows, score_numbers),
-    )
+    return fit_numbers, score_numbers
 
 
 def _take_rows(rows: Table, row_numbers: np.ndarray) -> Table:
@@ -230,20 +198,15 @@ def _take_rows(rows: Table, row_numbers: np.ndarray) -> Table:
     )
 
 
-def best_pipeline(model: Any) -> Any:
-    """Return the best pipeline of a search, or the model itself."""
-    return getattr(model, "best_pipeline_", model)
-
-
 def fitted_row_names(model: Any, names: np.ndarray | None) -> np.ndarray | None:
     """Return the names, or numbers in the file, of the rows that a model was fitted to.
 
     A search that has no time for all rows fits its best pipeline to some of them.
     """
     best_rows = getattr(model, "best_rows_", None)
-    return (
-        names if best_rows is None else best_rows if names is None else names[best_rows]
-    )
+    if best_rows is None:
+        return names
+    return best_rows if names is None else names[best_rows]
 
 
 def search_facts(model: Any) -> dict[str, str]:
@@ -280,8 +243,9 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     if fits_in_memory(rows.X, n_bytes):
         return {}
     if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
-        params = {**learner.get_params(deep=False), "update": PARALLEL_UPDATE}
-        _set_learner(model, KSVD(**params))
+        learner.set_params(update=PARALLEL_UPDATE)
+        if isinstance(last_step(model), ResidualClassifier):
+            last_step(model).set_params(learner=learner)
         return {"update": f"{PARALLEL_UPDATE}, because rows do not fit into memory"}
     amount = f", up to {size_text(n_bytes)}" if n_bytes else ""
     raise ValueError(
@@ -298,14 +262,6 @@ def _learner(model: Any) -> Any:
     if isinstance(final_step, ResidualClassifier):
         return KSVD() if final_step.learner is None else final_step.learner
     return final_step
-
-
-def _set_learner(model: Any, learner: KSVD) -> None:
-    final_step = last_step(model)
-    if isinstance(final_step, ResidualClassifier):
-        final_step.set_params(learner=learner)
-    else:
-        final_step.set_params(update=learner.update)
 
 
 def _needs_all_rows(learner: Any, rows: Table) -> bool:

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -83,13 +83,15 @@ class Source:
 
         For a fit, cells may be empty: the model is then built for missing values.
         """
-        self._check_options()
+        for name, kinds in KINDS_OF_OPTIONS.items():  # that would have no effect
+            if getattr(self, name) is not None and not self._is_for(name):
+                raise DataFileError(
+                    self.name, f"--{name} is for {', '.join(kinds)}: leave it out"
+                )
         columns = expected or Columns(0, allow_missing=True)
         keep = self.keep if expected is None else None
         with as_file(self.path) as path:
-            rows = replace(self, path=path)._open_table(
-                columns.names, columns.allow_missing, keep
-            )
+            rows = replace(self, path=path, keep=keep)._open_table(columns)
         n_features = count_features(rows)
         if expected is not None and n_features != expected.n_features:
             raise DataFileError(
@@ -107,38 +109,30 @@ class Source:
         unsuited = {name: None for name in KINDS_OF_OPTIONS if not other._is_for(name)}
         return replace(other, **unsuited)  # type: ignore[arg-type]
 
-    def _check_options(self) -> None:
-        """Refuse options that would have no effect on a file of this kind."""
-        for name, kinds in KINDS_OF_OPTIONS.items():
-            if getattr(self, name) is not None and not self._is_for(name):
-                raise DataFileError(
-                    self.name, f"--{name} is for {', '.join(kinds)}: leave it out"
-                )
-
     def _is_for(self, name: str) -> bool:
         if self.path.is_dir():
             return FOLDER in KINDS_OF_OPTIONS[name]
         suffix = ".csv" if is_stream(self.path) else self.path.suffix.lower()
         return suffix in KINDS_OF_OPTIONS[name] or not self.path.exists()
 
-    def _open_table(
-        self,
-        names: tuple[str, ...] | None,
-        allow_missing: bool,
-        keep: tuple[str, ...] | None,
-    ) -> Table:
-        label = _label_column(self.label)
+    def _open_table(self, columns: Columns) -> Table:
+        label, names = _label_column(self.label), columns.names
         if self.on_cluster:
             return _open_on_cluster(self.path, Request(label, columns=names))
         if self._is_large():
-            return open_rows(self.path, label, columns=names, keep=keep)
-        read_options: Any = {"key": self.key, "size": self.size, "header": self.header}
-        read_options["keep"] = keep
+            return open_rows(self.path, label, columns=names, keep=self.keep)
         rows = read_table(
-            self.path, label, columns=names, gaps=allow_missing, **read_options
+            self.path,
+            label,
+            key=self.key,
+            size=self.size,
+            header=self.header,
+            columns=names,
+            gaps=columns.allow_missing,
+            keep=self.keep,
         )
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
-            refuse_missing(self.path, rows.X, rows.feature_names, allow_missing)
+            refuse_missing(self.path, rows.X, rows.feature_names, columns.allow_missing)
         return rows
 
     def _is_large(self) -> bool:
@@ -199,16 +193,30 @@ def apply_by_batches(f: Callable[[Any], Any], rows: Table, title: str) -> Iterat
 
 
 @contextmanager
-def connect_cluster(scheduler: str | None) -> Iterator[None]:
-    """Connect to a Dask cluster for the time of one command, if one is named."""
-    if scheduler is None:
-        yield
-        return
-    try:
-        connect = on_dask().connect
-    except ImportError:
-        raise ImportError("--scheduler needs: pip install 'kernlets[dask]'") from None
-    with connect(scheduler):
+def session(
+    memory: str | None,
+    threads: int | None,
+    device: str | None = None,
+    checkpoint: Path | None = None,
+    scheduler: str | None = None,
+) -> Iterator[None]:
+    """Set the options of the library, and connect to a Dask cluster if one is named."""
+    changes = {
+        "memory": memory,
+        "n_threads": threads,
+        "device": device,
+        "checkpoint": checkpoint,
+    }
+    set_options: Any = {name: v for name, v in changes.items() if v is not None}
+    with options(**set_options), ExitStack() as stack:
+        if scheduler is not None:
+            try:
+                connect = on_dask().connect
+            except ImportError:
+                raise ImportError(
+                    "--scheduler needs: pip install 'kernlets[dask]'"
+                ) from None
+            stack.enter_context(connect(scheduler))
         yield
 
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,32 +48,36 @@ class Predictions:
     @classmethod
     def concatenate(cls, batches: Iterable[Predictions]) -> Predictions:
         """Concatenate the predictions of several batches of rows."""
-        batches = list(batches)
-        labels = np.concatenate([batch.labels for batch in batches])
-        first_batch = batches[0]
-        if first_batch.numbers is None:
-            return cls(labels)
-        numbers = np.concatenate([batch.numbers for batch in batches])
-        reasons = None
-        if first_batch.reasons is not None:
-            reasons = np.concatenate([batch.reasons for batch in batches])
-        return cls(labels, first_batch.kind, numbers, first_batch.columns, reasons)
+        parts = list(batches)
+
+        def joined(name: str) -> Any:
+            arrays = [getattr(part, name) for part in parts]
+            return None if arrays[0] is None else np.concatenate(arrays)
+
+        return replace(
+            parts[0],
+            labels=joined("labels"),
+            numbers=joined("numbers"),
+            reasons=joined("reasons"),
+        )
 
     def rows(self) -> Iterator[list[str]]:
         """Yield a table of text: a header, then the cells of each row."""
-        reason = [] if self.reasons is None else ["reason"]
-        key = "row" if self.files is None else "file"
-        yield [key, "label", *self.columns, *reason]
         row_names = range(len(self.labels)) if self.files is None else self.files
+        yield [
+            "row" if self.files is None else "file",
+            "label",
+            *self.columns,
+            *([] if self.reasons is None else ["reason"]),
+        ]
         for i, (row_name, label) in enumerate(zip(row_names, self.labels, strict=True)):
-            reason_cells = [] if self.reasons is None else [str(self.reasons[i])]
-            yield [str(row_name), str(label), *self._number_cells(i), *reason_cells]
-
-    def _number_cells(self, row: int) -> list[str]:
-        if self.numbers is None:
-            return []
-        number_format = _number_format(self.numbers.dtype)
-        return [number_format % number for number in self.numbers[row]]
+            cells = [str(row_name), str(label)]
+            if self.numbers is not None:
+                number_format = _number_format(self.numbers.dtype)
+                cells += [number_format % number for number in self.numbers[i]]
+            if self.reasons is not None:
+                cells.append(str(self.reasons[i]))
+            yield cells
 
 
 def print_predictions(predictions: Predictions) -> None:
@@ -173,7 +177,8 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
 
 def check_inputs(path: Path, inputs: Sequence[Path], force: bool) -> None:
     """Refuse to replace a file that is read."""
-    if any(_is_same(path, input_path) for input_path in inputs) and not force:
+    is_input = path.exists() and any(p.exists() and path.samefile(p) for p in inputs)
+    if is_input and not force:
         raise ValueError(
             f"{path}: is read by this command: name another file, or replace it with "
             "--force"
@@ -230,10 +235,6 @@ def check_space(path: Path, n_bytes: int) -> None:
             f"{path}: needs at least {size_text(n_bytes)}, its disk has "
             f"{size_text(disk.free)} left: make room, or choose another folder"
         )
-
-
-def _is_same(path: Path, other: Path) -> bool:
-    return path.exists() and other.exists() and path.samefile(other)
 
 
 def save_or_rescue(model: Any, path: Path, notes: dict[str, str]) -> None:

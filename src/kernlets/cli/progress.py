@@ -85,12 +85,10 @@ def _with_announcements(model: Pipeline, bar: RowsBar, total: int | None) -> Pip
     """Return a pipeline of the same steps that announces each one before its fit."""
     steps = []
     for name, step in model.steps:
-        is_last = step is model[-1]
-        title_and_total = ("learning", total) if is_last else (name, None)
-        steps += [
-            (f"before {name}", _Announcement(partial(bar.begin, *title_and_total)))
-        ]
-        steps += [(name, step)]
+        begin = partial(bar.begin, name)
+        if step is model[-1]:
+            begin = partial(bar.begin, "learning", total)
+        steps += [(f"before {name}", _Announcement(begin)), (name, step)]
     return Pipeline(steps)
 
 
@@ -101,23 +99,21 @@ def _n_iterations(final_step: Any) -> int:
 
 
 class RowsBar:
-    """A progress bar that counts rows; without a console it shows nothing."""
+    """A progress bar that counts rows."""
 
-    def __init__(self, bar: Progress | None = None) -> None:
+    def __init__(self, bar: Progress) -> None:
         self._bar = bar
         self._task: TaskID | None = None
 
     def begin(self, title: str, total: int | None = None) -> None:
         """Replace the bar by a new one."""
-        if self._bar is None:
-            return
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(title, total=total)
 
     def advance(self, n: int) -> None:
         """Count rows that were processed."""
-        if self._bar is not None and self._task is not None:
+        if self._task is not None:
             self._bar.advance(self._task, n)
 
 
@@ -126,11 +122,7 @@ def rows_progress(
     title: str, total: int | None, quiet: bool = False
 ) -> Iterator[RowsBar]:
     """Yield a bar that counts rows, on standard error if that is a terminal."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield RowsBar()
-        return
-    with _make_bar(console) as bar:
+    with _make_bar(quiet, RowsPerSecond()) as bar:
         rows = RowsBar(bar)
         rows.begin(title, total)
         yield rows
@@ -139,17 +131,23 @@ def rows_progress(
 @contextmanager
 def share_progress(title: str, quiet: bool = False) -> Iterator[Callable[[float], Any]]:
     """Yield a function that shows the finished share of work in a bar."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda share: None
-        return
-    with _make_bar(console, speed=False) as bar:
+    with _make_bar(quiet) as bar:
         task = bar.add_task(title, total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
-def _make_bar(console: Console, speed: bool = True) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), Percent())
-    rows = (RowsPerSecond(),) if speed else ()
-    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
-    return Progress(*columns, *rows, *times, console=console, transient=True)
+def _make_bar(quiet: bool, *speed: ProgressColumn) -> Progress:
+    """Make a bar that shows nothing where standard error is no terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        Percent(),
+        *speed,
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )

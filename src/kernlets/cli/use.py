@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -54,10 +53,9 @@ def predict_rows(
     if output not in (None, STANDARD_OUTPUT):
         check_table(output, (path, source.path), force)
     model = load_model(path)
-    predict = _choose_predictor(path, model, proba, reasons)
+    _check_options(path, model, proba, reasons)
     rows = source.read(Columns.of_model(model))
-    predictions = Predictions.concatenate(apply_by_batches(predict, rows, "predicting"))
-    predictions = replace(predictions, files=rows.files)
+    predictions = replace(_predict(model, rows, proba, reasons), files=rows.files)
     if output is None:
         print_predictions(predictions)
     elif output == STANDARD_OUTPUT:
@@ -79,14 +77,10 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
     first_rows = islice((row for block in blocks for row in block), n_rows)
     for number, row in enumerate(first_rows):
         name = number if rows.files is None else rows.files[number]
-        typer.echo(f"row {name}: {_explain_row(model, row)}")
-
-
-def _explain_row(model: Any, row: np.ndarray) -> Any:
-    """Explain why a row is an outlier or not, or why it gets its label."""
-    if is_outlier_detector(model):
-        return _explain_outliers(model, row[None])[0]
-    return explain(model, row)
+        if is_outlier_detector(model):
+            typer.echo(f"row {name}: {_explain_outliers(model, row[None])[0]}")
+        else:
+            typer.echo(f"row {name}: {explain(model, row)}")
 
 
 def _explain_outliers(model: Any, X: Any) -> list[Any]:
@@ -98,73 +92,57 @@ def _explain_outliers(model: Any, X: Any) -> list[Any]:
     ]
 
 
-def _choose_predictor(
-    path: Path, model: Any, proba: bool, reasons: bool
-) -> Callable[[Any], Predictions]:
-    """Return a function that predicts for a few rows what the options ask for."""
+def _check_options(path: Path, model: Any, proba: bool, reasons: bool) -> None:
+    """Refuse a model that does not predict, or not what the options ask for."""
+    name = type(last_step(model)).__name__
     if reasons and not is_outlier_detector(model):
-        name = type(last_step(model)).__name__
         raise ValueError(
             f"{path}: --reasons is for outlier detectors, and this is {name}: use "
             "`kernlets explain`"
         )
     if proba and not hasattr(model, "predict_proba"):
-        raise ValueError(
-            f"{path}: {type(last_step(model)).__name__} gives no probabilities: leave "
-            "--proba out"
-        )
-    if is_outlier_detector(model):
-        predict_numbers = _predict_with_odds if proba else _predict_with_scores
-        return (
-            partial(_predict_with_reasons, predict_numbers, model)
-            if reasons
-            else partial(predict_numbers, model)
-        )
-    if not is_classifier(model):
+        raise ValueError(f"{path}: {name} gives no probabilities: leave --proba out")
+    if not (is_classifier(model) or is_outlier_detector(model)):
         raise ValueError(
             f"{path}: was fitted without labels and predicts none: use `kernlets "
             "transform`, or fit again with --label"
         )
-    return partial(_predict_with_proba if proba else _predict_labels, model)
 
 
-def _predict_labels(model: Any, X: Any) -> Predictions:
-    return Predictions(to_numpy(model.predict(X)))
-
-
-def _predict_with_proba(model: Any, X: Any) -> Predictions:
-    columns = tuple(f"proba_{label}" for label in model.classes_)
-    probabilities = to_numpy(model.predict_proba(X))
-    return Predictions(to_numpy(model.predict(X)), "proba", probabilities, columns)
-
-
-def _predict_with_odds(model: Any, X: Any) -> Predictions:
-    """Predict 1 for inliers and -1 for outliers, and the probability of both."""
-    columns = ("proba_normal", "proba_outlier")
-    probabilities = model.predict_proba(X)
-    return Predictions(to_numpy(model.predict(X)), "proba", probabilities, columns)
-
-
-def _predict_with_reasons(
-    predict: Callable[[Any, Any], Predictions], model: Any, X: Any
+def _predict(
+    model: Any, rows: Table, proba: bool = False, reasons: bool = False
 ) -> Predictions:
-    """Predict, and add in words which features of a row stand out."""
-    reason_texts = np.array([reason.brief() for reason in _explain_outliers(model, X)])
-    return replace(predict(model, X), reasons=reason_texts)
+    """Predict labels batch by batch, with probabilities, or scores of outliers.
 
+    Labels of outliers are -1, of other rows 1, and scores are large for outliers. With
+    `reasons`, texts say which features of a row stand out.
+    """
+    is_detector = is_outlier_detector(model)
 
-def _predict_with_scores(model: Any, X: Any) -> Predictions:
-    """Predict 1 for inliers, -1 for outliers, and scores, large for outliers."""
-    scores = -to_numpy(model.score_samples(X))
-    columns = ("score",)
-    return Predictions(to_numpy(model.predict(X)), "score", scores[:, None], columns)
+    def predict_batch(X: Any) -> Predictions:
+        labels = to_numpy(model.predict(X))
+        if proba:
+            classes = ("normal", "outlier") if is_detector else model.classes_
+            columns = tuple(f"proba_{label}" for label in classes)
+            probabilities = to_numpy(model.predict_proba(X))
+            predictions = Predictions(labels, "proba", probabilities, columns)
+        elif is_detector:
+            scores = -to_numpy(model.score_samples(X))
+            predictions = Predictions(labels, "score", scores[:, None], ("score",))
+        else:
+            predictions = Predictions(labels)
+        if not reasons:
+            return predictions
+        texts = np.array([reason.brief() for reason in _explain_outliers(model, X)])
+        return replace(predictions, reasons=texts)
+
+    return Predictions.concatenate(apply_by_batches(predict_batch, rows, "predicting"))
 
 
 def score_rows(path: Path, source: Source) -> None:
     """Score a model on rows, and print the score."""
     model = load_model(path)
-    can_score = is_outlier_detector(model) or hasattr(model, "score")
-    if not can_score:
+    if not (is_outlier_detector(model) or hasattr(model, "score")):
         name = type(last_step(model)).__name__
         raise ValueError(f"{path}: {name} is not a learner or classifier to score")
     rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
@@ -176,30 +154,17 @@ def score_rows(path: Path, source: Source) -> None:
 def score_facts(model: Any, rows: Table) -> dict[str, str]:
     """Return accuracy, scores of a detector, or the reconstruction error as facts."""
     if is_outlier_detector(model):
-        return _outlier_facts(model, rows)
+        predictions = _predict(model, rows)
+        n_outliers = np.count_nonzero(predictions.labels < 0)
+        return {
+            "outliers": f"{n_outliers} of {len(predictions.labels)}",
+            "mean score": f"{np.mean(predictions.numbers):.6g}",
+        }
     if not is_classifier(model):
         return {"mean squared error": f"{-model.score(rows.X):.6g}"}
-    labels, predicted = to_common_type(rows.y, _predict_all(model, rows).labels)
+    labels, predicted = to_common_type(rows.y, _predict(model, rows).labels)
     hits = int(np.count_nonzero(labels == predicted))
     return {"accuracy": f"{hits / len(labels):.4f} ({hits} of {len(labels)})"}
-
-
-def _outlier_facts(model: Any, rows: Table) -> dict[str, str]:
-    batches = apply_by_batches(partial(_predict_with_scores, model), rows, "predicting")
-    predictions = Predictions.concatenate(batches)
-    count, mean = (
-        np.count_nonzero(predictions.labels < 0),
-        np.mean(to_numpy(predictions.numbers)),
-    )
-    return {
-        "outliers": f"{count} of {len(predictions.labels)}",
-        "mean score": f"{mean:.6g}",
-    }
-
-
-def _predict_all(model: Any, rows: Table) -> Predictions:
-    batches = apply_by_batches(partial(_predict_labels, model), rows, "predicting")
-    return Predictions.concatenate(batches)
 
 
 def transform_rows(
@@ -220,15 +185,10 @@ def transform_rows(
     if output == STANDARD_OUTPUT:
         print_codes(codes)
         return
-    check_space(output, _min_bytes(model, count_rows(rows.X), output))
-    write_codes(output, codes)
-
-
-def _min_bytes(model: Any, n_rows: int | None, output: Path) -> int:
-    """Return the least size of a dense file, or 0 for a sparse file."""
     n_codes = sum(learner.dictionary_.n_atoms for learner in fitted_learners(model))
-    bytes_per_code = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)
-    return (n_rows or 0) * n_codes * bytes_per_code
+    bytes_per_code = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)  # at least
+    check_space(output, (count_rows(rows.X) or 0) * n_codes * bytes_per_code)
+    write_codes(output, codes)
 
 
 def _sparse_codes(model: Any, X: Any) -> sparse.csr_array:
@@ -249,16 +209,12 @@ MAX_LABELS = 8  # labels in a message
 def to_common_type(labels: Any, other_labels: Any) -> tuple[np.ndarray, np.ndarray]:
     """Convert two arrays of labels to one type: numbers if all text is numbers."""
     first, second = np.asarray(labels), np.asarray(other_labels)
-    if _is_text(first) == _is_text(second):
+    if (first.dtype.kind in "UO") == (second.dtype.kind in "UO"):
         return first, second
     try:
         return first.astype(float), second.astype(float)
     except (TypeError, ValueError):
         return first.astype(str), second.astype(str)
-
-
-def _is_text(labels: np.ndarray) -> bool:
-    return labels.dtype.kind in "UO"
 
 
 def check_labels(name: str, labels: Any, classes: Any) -> None:
@@ -269,20 +225,20 @@ def check_labels(name: str, labels: Any, classes: Any) -> None:
     if is_unknown.all():
         raise DataFileError(
             name,
-            f"has the labels {list_labels(names)}, of which the model knows none: it "
-            f"knows {list_labels(classes)}. Name the right column with --label, or "
+            f"has the labels {_list_labels(names)}, of which the model knows none: it "
+            f"knows {_list_labels(classes)}. Name the right column with --label, or "
             "spell labels alike",
         )
     if is_unknown.any():
         warnings.warn(
             f"{name}: {np.count_nonzero(is_unknown)} of {len(names)} rows have labels "
-            f"that the model does not know, {list_labels(names[is_unknown])}: they "
+            f"that the model does not know, {_list_labels(names[is_unknown])}: they "
             "count as wrong",
             stacklevel=2,
         )
 
 
-def list_labels(labels: Any) -> str:
+def _list_labels(labels: Any) -> str:
     """List the first few distinct labels, and the number of the others."""
     distinct = np.unique(np.asarray(labels)).tolist()
     first_labels = ", ".join(printable(repr(label)) for label in distinct[:MAX_LABELS])
@@ -298,8 +254,7 @@ def export_model(
 ) -> None:
     """Write a model for runtimes of ONNX, and show its input and outputs."""
     if output.suffix.lower() != ONNX:
-        message = f"{output} must end in {ONNX}"
-        raise typer.BadParameter(message, param_hint="--output")
+        raise typer.BadParameter(f"{output} must end in {ONNX}", param_hint="--output")
     check_place(output)
     check_inputs(output, (path,), force)
     graph = to_onnx(load_model(path), output, dtype=dtype).graph
