@@ -158,7 +158,7 @@ def score_facts(model: Any, rows: Table) -> dict[str, str]:
         n_outliers = np.count_nonzero(predictions.labels < 0)
         return {
             "outliers": f"{n_outliers} of {len(predictions.labels)}",
-            "mean score": f"{np.mean(predictions.numbers):.6g}",
+            "mean score": f"{np.mean(to_numpy(predictions.numbers)):.6g}",
         }
     if not is_classifier(model):
         return {"mean squared error": f"{-model.score(rows.X):.6g}"}

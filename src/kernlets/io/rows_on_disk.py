@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -156,8 +156,10 @@ def write_rows(path: str | Path | IO[bytes], X: Any) -> int:
     >>> np.load(file).sum(axis=1).tolist()
     [0.0, 0.0, 3.0]
     """
-    is_name = isinstance(path, (str, Path))
-    with atomic_write(path) if is_name else nullcontext(path) as file:
+    destination: AbstractContextManager[IO[bytes]] = (
+        atomic_write(path) if isinstance(path, (str, Path)) else nullcontext(path)
+    )
+    with destination as file:
         start, n_rows, empty_block = file.tell(), 0, None
         for block in iter_blocks(X, row_bytes=64):
             block = np.ascontiguousarray(block)
