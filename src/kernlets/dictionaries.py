@@ -19,7 +19,7 @@ from scipy import sparse
 from .contracts import Array, Dictionary, SparseCodes
 from .data.block_loop import stacked_rows
 from .data.limits import memory_limit
-from .kernels import Kernel, Precomputed
+from .kernels import Kernel
 from .loops import ops
 from .loops.codes import codes_cross
 from .numerics.arrays import (
@@ -218,7 +218,7 @@ class KernelDictionary(RemembersGram):
 
     def energy(self, X: Array) -> Array:
         """κ(x, x), or a typical value for rows of a precomputed K(X_new, X)."""
-        if isinstance(self.kernel, Precomputed) and self.typical_energy is not None:
+        if self.kernel.by_index and self.typical_energy is not None:
             energy = empty((X.shape[0],), like=self.coefs)
             energy[...] = self.typical_energy
             return energy

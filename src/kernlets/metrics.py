@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 
 from .contracts import Array, Dictionary
 from .dictionaries import ExplicitDictionary, KernelDictionary
-from .kernels import Kernel, Precomputed, resolve
+from .kernels import Kernel, resolve
 from .numerics.arrays import (
     as_like,
     diagonal,
@@ -466,7 +466,7 @@ def _products_in_feature_space(
             f"kernels differ, {first.kernel!r} and {second.kernel!r}: atoms can be "
             "compared in one feature space only"
         )
-    if isinstance(first.kernel, Precomputed):
+    if first.kernel.by_index:
         raise ValueError(
             "kernel is precomputed, and K between the anchors of both dictionaries is "
             "not known: pass it as between, or use Match.of(cosines)"

@@ -37,7 +37,6 @@ from .kernels import (
     Kernel,
     Linear,
     Polynomial,
-    Precomputed,
     Radial,
     RationalQuadratic,
     resolve,
@@ -304,7 +303,7 @@ class Targets:
 
 def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
     anchors = as_dense(anchors)
-    if isinstance(kernel, Precomputed) or not is_array(anchors) or anchors.ndim != 2:
+    if kernel.by_index or not is_array(anchors) or anchors.ndim != 2:
         raise TypeError(
             "pre-images are rows of numbers, so anchors must be too: a precomputed "
             "kernel or samples such as strings have none"

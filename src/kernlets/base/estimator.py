@@ -165,6 +165,12 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """
         return None
 
+    def __copy__(self) -> Self:
+        """A shallow copy; unlike a pickle it needs no options of the sender."""
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), _SENDER: (os.getpid(), options.changes())}
 

@@ -19,7 +19,7 @@ from ..data.missing import all_in_memory
 from ..data.rows import load_values, map_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..io.checkpoint import Checkpoint
-from ..kernels import Kernel, resolve
+from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
@@ -299,7 +299,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         X = check_samples(
             self,
             X,
-            resolve(self.kernel),
+            self.map_.kernel_,
             containers="disk",
             like=atoms,
             allow_nan=True,
@@ -342,7 +342,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        return describe_input(tags, resolve(self.kernel), allow_nan=True)
+        return describe_input(tags, kernel_or_class(self.kernel), allow_nan=True)
 
 
 def _warn_of_uneven_energies(energies: np.ndarray) -> None:  # (n,)

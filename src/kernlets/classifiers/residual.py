@@ -19,6 +19,7 @@ from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.block_loop import keep_groups_together
 from ..data.rows import apply_to_rows, map_rows, n_columns
 from ..data.stream import apply_to_blocks
+from ..kernels import kernel_or_class
 from ..kernels.samples import describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
@@ -297,7 +298,7 @@ class ResidualClassifier(ResidualVoting):
         return KSVD() if self.learner is None else self.learner
 
     def __sklearn_tags__(self) -> Any:
-        kernel = kernel_of(self.learner)
+        kernel = kernel_or_class(getattr(self.learner, "kernel", None))
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 

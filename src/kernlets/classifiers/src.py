@@ -26,7 +26,7 @@ from ..data.missing import (
 )
 from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
-from ..kernels import Kernel, resolve
+from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.kernel_learner import kernel_matrix
 from ..numerics.arrays import as_like, index_like, namespace, to_numpy, zeros
@@ -202,5 +202,5 @@ class SRCClassifier(ResidualVoting):
         return class_residuals(codes, gram, corr, energy, *classes)
 
     def __sklearn_tags__(self) -> Any:
-        kernel = resolve(self.kernel)
+        kernel = kernel_or_class(self.kernel)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)

@@ -98,9 +98,12 @@ def resolve(spec: Any, **params: Any) -> Kernel:
 
 
 def kernel_or_class(spec: Any) -> Any:
-    """The kernel, or for a name its class: enough to ask what it `takes`, say."""
+    """The kernel, or for a name its class, which tells what a kernel takes as well.
+
+    It is None for None, the kernel of linear atoms.
+    """
     if not isinstance(spec, str):
-        return resolve(spec)
+        return None if spec is None else resolve(spec)
     name = spec.partition(":")[0].strip().lower().replace("-", "_")
     return KERNELS.get(SHORT.get(name, name)) or resolve(spec)
 

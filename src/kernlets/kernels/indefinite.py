@@ -38,7 +38,7 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from .base import Kernel, Wrapped, length
-from .custom import Precomputed, not_square
+from .custom import not_square
 
 REFERENCE = 500  # samples on which a kernel is corrected
 
@@ -347,11 +347,11 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
         return
     X, _ = first_block(X)
     indices = evenly_spaced_rows(length(X), SAMPLE)
-    if isinstance(kernel, Precomputed):
+    if kernel.by_index:
         if X.shape[1] < length(X):
             raise ValueError(not_square(X))
         rows = take_rows(X, indices)
-        check_matrix(kernel, rows[:, index_like(indices, rows)])
+        check_matrix(kernel, kernel(rows, index_like(indices, rows)))
     else:
         _check_samples(kernel, kernel.take(*load_row_subset(X, indices)))
 

@@ -22,7 +22,7 @@ from ..data.block_loop import keep_groups_together
 from ..data.check import check_rows, refuse_cluster
 from ..data.rows import apply_to_rows, map_rows, sum_rows
 from ..data.stream import apply_to_source, is_one_array, no_blocks_error
-from ..kernels import resolve
+from ..kernels import kernel_or_class
 from ..kernels.samples import takes_missing
 from ..numerics.arrays import to_numpy
 from ..schema import Declared, History, Part, Size, Whole
@@ -209,8 +209,8 @@ class DictionaryLearner(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        kernel = getattr(self, "kernel", None)
-        tags.input_tags.allow_nan = kernel is None or takes_missing(resolve(kernel))
+        kernel = kernel_or_class(getattr(self, "kernel", None))
+        tags.input_tags.allow_nan = takes_missing(kernel)
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -20,7 +20,7 @@ from ..data.rows import map_rows, row_batches, shuffled_batches, take_rows
 from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
 from ..io.checkpoint import Checkpoint, fitting
-from ..kernels import Kernel, Precomputed, resolve
+from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows, filled_over
 from ..kernels.indefinite import check_kernel
 from ..kernels.samples import check_samples, describe_input, takes_missing
@@ -208,7 +208,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     @property
     def _streams_missing(self) -> bool:
-        return takes_missing(resolve(self.kernel))
+        return takes_missing(kernel_or_class(self.kernel))
 
     def partial_fit(
         self, X: Any, y: Any = None, sample_weight: Any = None
@@ -220,7 +220,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         samples are filled in from each other.
         """
         self._validate_params()
-        kernel, has_started = self._resolve_kernel(), hasattr(self, "stock_")
+        has_started = hasattr(self, "stock_")
+        kernel = self.kernel_ if has_started else self._resolve_kernel()
         like = self.stock_.coefs if has_started else None
         missing_options: dict[str, Any] = {"allow_nan": self._streams_missing}
         X = check_samples(
@@ -241,7 +242,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
     def _resolve_kernel(self) -> Kernel:
         kernel = resolve(self.kernel)
-        if isinstance(kernel, Precomputed):
+        if kernel.by_index:
             raise ValueError(
                 "kernel='precomputed' knows only the samples of one matrix and cannot "
                 "learn from a stream: use KernelKSVD"
@@ -449,7 +450,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         )
 
     def __sklearn_tags__(self) -> Any:
-        kernel = resolve(self.kernel)
+        kernel = kernel_or_class(self.kernel)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 

@@ -26,7 +26,7 @@ from ..data.weights import (
     weights_as_counts,
 )
 from ..dictionaries import GramDictionary, KernelDictionary
-from ..kernels import Kernel, Precomputed, resolve
+from ..kernels import Kernel, Precomputed, kernel_or_class, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_matrix, refuse_negative_energy
 from ..kernels.samples import check_samples, describe_input, takes_rows
@@ -132,7 +132,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
         )
 
     def __sklearn_tags__(self) -> Any:
-        kernel = resolve(self.kernel)
+        kernel = kernel_or_class(self.kernel)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
 
 

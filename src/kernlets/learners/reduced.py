@@ -36,7 +36,7 @@ from ..data.weights import (
     weights_of_rows,
 )
 from ..dictionaries import AnchoredDictionary, KernelDictionary
-from ..kernels import Kernel, Precomputed, resolve
+from ..kernels import Kernel, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_kernel
 from ..kernels.samples import takes_missing
@@ -256,7 +256,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
 
     def _check_combinations(self, kernel: Kernel) -> None:
         """Refuse parameters that exclude each other."""
-        if isinstance(kernel, Precomputed):
+        if kernel.by_index:
             raise ValueError(
                 "kernel='precomputed' has no sample vectors to learn anchors from: "
                 "use KernelKSVD"

@@ -132,7 +132,7 @@ class HybridMap(FeatureMap):
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k + n_random)
-        head, tail = self.head_.transform(X), self.tail_.transform(X)
+        head, tail = self.head_._features(X), self.tail_._features(X)
         tail -= head @ self.removal_
         return namespace(head).concat([head, tail], axis=1)
 

@@ -20,7 +20,7 @@ from ..contracts import Array
 from ..data.check import check_rows
 from ..data.rows import map_rows
 from ..data.samples import is_objects
-from ..kernels import Kernel, resolve
+from ..kernels import Kernel, kernel_or_class
 from ..kernels.samples import check_samples, takes_rows
 from ..numerics.arrays import as_like, eps, namespace, to_numpy
 from ..numerics.scaling import peaks, power_of_two, quiet
@@ -127,8 +127,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
     def _kernel(self) -> Kernel | None:
         """Return the kernel that takes the samples, if they are not rows of numbers."""
         steps = getattr(self.learner, "steps", [("", self.learner)])
-        kernel = getattr(steps[0][1], "kernel", None)
-        kernel = None if kernel is None else resolve(kernel)
+        kernel = kernel_or_class(getattr(steps[0][1], "kernel", None))
         return None if takes_rows(kernel) else kernel
 
     def _set_threshold(self, threshold: float) -> None:
