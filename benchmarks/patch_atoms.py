@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernlets.images import ImageDenoiser
-from kernlets.images.patches import PATH
+from kernlets.images.denoising import ATOMS
 
 PICTURES = (
     "astronaut",
@@ -36,5 +36,5 @@ def learned_atoms() -> np.ndarray:  # (256, 64) float16
 
 
 if __name__ == "__main__":
-    np.save(PATH, learned_atoms())
-    print(f"{PATH.name}: {PATH.stat().st_size} bytes")
+    np.save(ATOMS, learned_atoms())
+    print(f"{ATOMS.name}: {ATOMS.stat().st_size} bytes")

@@ -325,7 +325,7 @@ def as_targets(kernel: Kernel, anchors: Any, coefs: Any) -> Targets:
 
 def clip_to_domain(kernel: Kernel, points: Array) -> Array:
     """Clip negative entries of points if the kernel is not defined for them."""
-    if getattr(kernel, "non_negative", False):
+    if kernel.non_negative:
         return namespace(points).clip(points, 0, None)
     return points
 

@@ -127,6 +127,7 @@ def attributes(value: Any) -> dict[str, Any]:
     if is_record(value):
         return {name: getattr(value, name) for name in record_fields(type(value))}
     undeclared = {*value.get_params(deep=False), CALLBACKS, PARAMS}
+    undeclared |= getattr(value, "_recomputed", frozenset())
     return {name: v for name, v in vars(value).items() if name not in undeclared}
 
 

@@ -8,8 +8,8 @@ import pytest
 from kernlets import OMP, ExplicitDictionary, options
 from kernlets.coders import encode
 from kernlets.images import ImageDenoiser, denoise, estimate_noise, psnr, ssim
-from kernlets.images.groups import Grouping
-from kernlets.images.patches import cosine_atoms, filter_patches
+from kernlets.images.denoising import cosine_atoms
+from kernlets.images.patches import Grouping, filter_patches
 from kernlets.images.picture import from_channels, to_channels
 from kernlets.images.wiener import Filter, wiener_filter
 from kernlets.numerics.pixels import random_patches

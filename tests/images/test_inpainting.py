@@ -7,7 +7,6 @@ import pytest
 
 from kernlets import options
 from kernlets.images import ImageInpainter, inpaint, psnr
-from kernlets.images.groups import Grouping, Tile, similar_patches
 from kernlets.images.inpainting import (
     FILLED,
     TRUST,
@@ -15,6 +14,7 @@ from kernlets.images.inpainting import (
     fill_holes,
     interpolate,
 )
+from kernlets.images.patches import Grouping, Tile, similar_patches
 
 
 @pytest.fixture(scope="module")

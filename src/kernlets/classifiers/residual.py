@@ -44,7 +44,6 @@ from .class_rows import (
     check_stream_rows,
     fitted_kernel,
     is_stream,
-    kernel_of,
     no_row_numbers,
     split_stream_rows,
 )

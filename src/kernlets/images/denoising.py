@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,14 +26,16 @@ from ..loops import ops
 from ..numerics.arrays import as_like, namespace
 from ..numerics.pixels import random_patches
 from ..numerics.random import generator
+from ..numerics.scaling import unit_rows
 from ..numerics.threads import serial_blas
 from ..sklearn_base import BaseEstimator
-from .groups import Grouping
-from .patches import SIZE, bundled_atoms, cosine_atoms, filter_patches
+from .patches import Grouping, filter_patches
 from .picture import Picture, check_size
 from .quality import noise_of
 from .wiener import Filter, wiener_filter
 
+ATOMS = Path(__file__).with_name("atoms.npy")  # from `benchmarks/patch_atoms.py`
+ATOM_SIZE = 8  # pixels along a side of a patch of these atoms
 GAIN = 1.15  # codes stop when the residual is this many times the noise
 LEAST = 1e-4  # noise below this share of the pixels' range counts as zero
 Progress = Callable[[float], Any]
@@ -212,15 +215,13 @@ class ImageDenoiser(BaseEstimator):
     def _learn(self, pictures: list[tuple[Picture, float]]) -> ImageDenoiser:
         sigmas = [sigma for _, sigma in pictures]
         self.sigma_ = float(np.sqrt(np.mean(np.square(sigmas))))
-        size, channels = (
-            self.patch_size,
-            [picture.channels[0] for picture, _ in pictures],
-        )
+        size, channels = self.patch_size, [p.channels[0] for p, _ in pictures]
         if self.atoms == "bundled":
-            if size != SIZE:
+            if size != ATOM_SIZE:
                 raise ValueError(
-                    f"atoms='bundled' have patches of {SIZE} x {SIZE} pixels: leave "
-                    f"patch_size={size} out, or learn atoms"
+                    "atoms='bundled' have patches of "
+                    f"{ATOM_SIZE} x {ATOM_SIZE} pixels: leave patch_size={size} out, "
+                    "or learn atoms"
                 )
             self.components_ = as_like(bundled_atoms(), channels[0])
             return self
@@ -313,6 +314,24 @@ class ImageDenoiser(BaseEstimator):
         return denoised
 
 
+def bundled_atoms() -> np.ndarray:  # (256, 64)
+    """Return atoms learned on eight photographs, without mean, of unit norm."""
+    atoms = np.load(ATOMS).astype(np.float64)
+    return unit_rows(atoms - atoms.mean(axis=1, keepdims=True))
+
+
+def cosine_atoms(size: int, count: int) -> np.ndarray:  # (count, size²)
+    """Return products of cosines of growing frequency, without mean, of unit norm."""
+    per_axis = int(np.ceil(np.sqrt(count + 1)))
+    frequencies = np.arange(per_axis) * np.pi / per_axis
+    waves = np.cos((np.arange(size) + 0.5) * frequencies[:, None])
+    waves[1:] -= waves[1:].mean(axis=1, keepdims=True)
+    atoms = np.kron(waves, waves)
+    order = np.add.outer(np.arange(per_axis), np.arange(per_axis)).ravel()
+    atoms = atoms[np.argsort(order, kind="stable")][1 : count + 1]
+    return atoms / np.linalg.norm(atoms, axis=1, keepdims=True)
+
+
 class _StepProgress:
     """Converts the share of the current step to the share of all work, to report it."""
 
@@ -329,9 +348,9 @@ class _StepProgress:
 
 def filters(quality: str, shape: tuple[int, ...]) -> list[Filter]:
     """Return the passes over groups of similar patches, in an image of this shape."""
-
-    def fit_size(settings: Filter) -> Filter:
+    passes = []
+    for settings in PASSES[quality]:
         size = min(settings.grouping.size, *shape)
-        return replace(settings, grouping=replace(settings.grouping, size=size))
-
-    return [fit_size(settings) for settings in PASSES[quality]]
+        grouping = replace(settings.grouping, size=size)
+        passes.append(replace(settings, grouping=grouping))
+    return passes

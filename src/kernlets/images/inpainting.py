@@ -26,7 +26,7 @@ from ..numerics.arrays import as_like, move_like, namespace, to_numpy
 from ..numerics.pixels import as_array
 from ..numerics.threads import serial_blas
 from ..sklearn_base import BaseEstimator
-from .groups import Grouping, Progress, filter_groups
+from .patches import Grouping, Progress, filter_groups
 from .picture import Picture, check_pixels, check_size
 
 FIRST, LAST = 0.047, 0.012  # deviations of the first and the last pass, of the range

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..contracts import Array
 from ..numerics.arrays import as_like, namespace
-from .groups import Grouping, Progress, filter_groups
+from .patches import Grouping, Progress, filter_groups
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,10 @@ class Kernel(BaseEstimator, ABC):
         """
         return self
 
+    def samples(self, X: Any) -> Any:
+        """X as an array of the samples that the kernel takes; rows stay as they are."""
+        return X
+
     def take(self, X: Array, indices: Array) -> Array:
         """The samples `indices` of X, in the form that `__call__` takes as Y."""
         return X[indices]
@@ -150,6 +154,10 @@ class _Pair(Kernel):
         return self.first.psd and self.second.psd
 
     @property
+    def non_negative(self) -> bool:  # type: ignore[override]
+        return self.first.non_negative or self.second.non_negative
+
+    @property
     def by_index(self) -> bool:  # type: ignore[override]
         return self.first.by_index or self.second.by_index
 
@@ -187,9 +195,16 @@ class _Pair(Kernel):
         unchanged = first is self.first and second is self.second
         return self if unchanged else type(self)(first, second)
 
+    def samples(self, X: Any) -> Any:
+        return self._of_samples.samples(X)
+
     def take(self, X: Array, indices: Array) -> Array:
-        kernel = self.second if isinstance(self.first, Constant) else self.first
-        return kernel.take(X, indices)
+        return self._of_samples.take(X, indices)
+
+    @property
+    def _of_samples(self) -> Kernel:
+        """The first of the two that depends on the samples."""
+        return self.second if self.first.takes == "any" else self.first
 
 
 class Sum(_Pair):
@@ -267,6 +282,13 @@ class Wrapped(Kernel):
     def takes(self) -> str:  # type: ignore[override]
         """The samples of the inner kernel."""
         return self.kernel.takes
+
+    @property
+    def non_negative(self) -> bool:  # type: ignore[override]
+        return self.kernel.non_negative
+
+    def samples(self, X: Any) -> Any:
+        return self.kernel.samples(X)
 
     def take(self, X: Array, indices: Array) -> Array:
         return self.kernel.take(X, indices)

@@ -15,7 +15,6 @@ import hashlib
 from abc import abstractmethod
 from math import inf, sqrt
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -48,27 +47,21 @@ class _Corrected(Wrapped):
 
     def _reference_samples(self, kernel: Kernel, X: Any, weights: Weights) -> Array:
         """Choose samples of X, evenly spaced, on which the kernel is corrected."""
-        X = self._as_samples(X)
+        X = self.samples(X)
         rows = row_numbers_by_weight(length(X), weights)
         return kernel.take(
             *load_row_subset(X, rows[evenly_spaced_rows(len(rows), REFERENCE)])
         )
-
-    def _as_samples(self, X: Any) -> Any:
-        """Convert X to the samples of the innermost kernel."""
-        if isinstance(self.kernel, _Corrected):
-            return self.kernel._as_samples(X)
-        return self.kernel.samples(X) if hasattr(self.kernel, "samples") else X
-
-
-# P of each kernel with its reference samples; a model file does not hold it
-_factors: WeakKeyDictionary[Kernel, tuple[Any, np.ndarray]] = WeakKeyDictionary()
 
 
 class _Projected(_Corrected):
     """κ'(x, y) = κ(x, R) P Pᵀ κ(R, y) with reference samples R."""
 
     _parameter_constraints = {"kernel": [Kernel], "reference": ["array-like", None]}
+    _reference_and_factor: tuple[Any, np.ndarray] | None = None
+    """P, and the samples that it was computed from."""
+    _recomputed = frozenset({"_reference_and_factor"})
+    """Attributes that a model file leaves out, because they follow from parameters."""
 
     def __init__(self, kernel: Kernel, reference: Any = None) -> None:
         self.kernel = kernel
@@ -106,11 +99,13 @@ class _Projected(_Corrected):
 
     def _factor(self) -> np.ndarray:  # (r, k)
         """P, computed once for these reference samples."""
-        reference, P = _factors.get(self, (None, None))
-        if P is None or reference is not self.reference:
-            W = double(self.kernel(self.reference))
-            P = self.projection(to_numpy((W + W.T) / 2))
-            _factors[self] = self.reference, P
+        if self._reference_and_factor is not None:
+            reference, P = self._reference_and_factor
+            if reference is self.reference:
+                return P
+        W = double(self.kernel(self.reference))
+        P = self.projection(to_numpy((W + W.T) / 2))
+        self._reference_and_factor = self.reference, P
         return P
 
 
@@ -225,8 +220,8 @@ class Shifted(_Corrected):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         bound: Any = self.bound(X)
         K = bound.kernel(X, Y)
-        X_digests = _digests(self._as_samples(X))
-        Y_digests = X_digests if Y is None or Y is X else _digests(self._as_samples(Y))
+        X_digests = _digests(self.samples(X))
+        Y_digests = X_digests if Y is None or Y is X else _digests(self.samples(Y))
         is_equal = as_like(X_digests[:, None] == Y_digests, K)
         return K + is_equal * bound.shift
 
@@ -352,13 +347,9 @@ def check_kernel(kernel: Kernel, X: Any) -> None:
             raise ValueError(not_square(X))
         rows = take_rows(X, indices)
         check_matrix(kernel, kernel(rows, index_like(indices, rows)))
-    else:
-        _check_samples(kernel, kernel.take(*load_row_subset(X, indices)))
-
-
-def _check_samples(kernel: Kernel, samples: Any) -> None:
-    """Check the matrix of some samples; for rows of numbers it is made in float64."""
-    if holds_floats(samples):
+        return
+    samples = kernel.take(*load_row_subset(X, indices))
+    if holds_floats(samples):  # in float64, where rounding hides no negative eigenvalue
         check_matrix(kernel, kernel(double(samples)), stored_entries(samples)[:0])
     else:
         check_matrix(kernel, kernel(samples))

@@ -1,9 +1,8 @@
 """Feature maps, which give vectors whose inner products approximate a kernel."""
 
 from .. import _classes_by_name
-from .additive import AdditiveMap
 from .convolutions import ConvolutionMap
-from .counts import CountMap
+from .exact import AdditiveMap, CountMap
 from .fastfood import FastfoodMap
 from .fourier import FourierMap
 from .hybrid import HybridMap

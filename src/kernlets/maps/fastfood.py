@@ -124,27 +124,28 @@ class FastfoodMap(FeatureMap):
         self._validate_params()
         head, _ = self._head_and_rows(X)
         self.kernel_, like = resolve(self.kernel).bound(head), empty_rows(head)
-        rng, h = generator(self.random_state), self._n_waves
-        u = uniform(h, 1, "plain", rng)[:, 0]
-        lengths = np.sqrt(rng.chisquare(self._d, h)) * radii(self.kernel_, u)
-        self.lengths_ = as_like(lengths, like)
-        self._draw_blocks(like, rng)
-        self.phase_ = rng.uniform(0.0, 2.0 * pi)
-        return self
+        rng = generator(self.random_state)
+        h, n_blocks, d = self._n_waves, self._n_blocks, self._d
 
-    def _draw_blocks(self, like: Array, rng: np.random.Generator) -> None:
-        """Set the diagonals, scaled so that projections are on unit vectors."""
-        n_blocks, d = self._n_blocks, self._d
+        # S: lengths of d-vectors from the spectral measure
+        u = uniform(h, 1, "plain", rng)[:, 0]
+        S = np.sqrt(rng.chisquare(d, h)) * radii(self.kernel_, u)
+        self.lengths_ = as_like(S, like)
+
+        # B, G and Π, or D₁, D₂ and D₃
         diagonals = rng.choice([-1.0, 1.0], (n_blocks, self._depth, d))
         self.orders_ = None
         if self.gains == "normal":
             diagonals[:, 1] = rng.standard_normal((n_blocks, d))
             orders = rng.permuted(np.tile(np.arange(d), (n_blocks, 1)), axis=1)
             self.orders_ = index_like(orders, like)
-        norms = np.linalg.norm(diagonals[:, 1:], axis=2, keepdims=True)
-        diagonals[:, 1:] /= norms
+
+        # the divisor √d ‖g‖ or d^(3/2), with which rows of S⁻¹V are unit vectors
+        diagonals[:, 1:] /= np.linalg.norm(diagonals[:, 1:], axis=2, keepdims=True)
         diagonals[:, -1] /= np.sqrt(d)
         self.diagonals_ = as_like(diagonals, like)
+        self.phase_ = rng.uniform(0.0, 2.0 * pi)
+        return self
 
     @property
     def _d(self) -> int:

@@ -107,10 +107,12 @@ class HybridMap(FeatureMap):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> HybridMap:
-        """Choose landmarks, draw frequencies, and compute what both explain."""
+        """Choose landmarks, draw frequencies, and compute P Z_R."""
         self._validate_params()
         _, rows = self._head_and_rows(X)
         rng = generator(self.random_state)
+
+        # the Nyström map f(x) = P k(x)
         self.head_ = NystroemMap(
             kernel=self.kernel,
             landmarks=self.landmarks,
@@ -122,19 +124,21 @@ class HybridMap(FeatureMap):
         self.landmarks_ = self.head_.landmarks_
         self.landmark_indices_ = self.head_.landmark_indices_
         self.eigenvalues_ = self.head_.eigenvalues_
+
+        # the Fourier features z, and P Z_R with Z_R = z(X_R)
         seed = int(rng.integers(2**31))
         self.tail_ = FourierMap(
             self.kernel_, self.n_random, sampling=self.sampling, random_state=seed
         )
-        Z = self.tail_.fit_transform(self.landmarks_)
-        removal = double(self.head_.projection_).T @ double(Z)
-        self.removal_ = as_like(removal, Z)
+        Z_R = self.tail_.fit_transform(self.landmarks_)
+        P = double(self.head_.projection_).T
+        self.removal_ = as_like(P @ double(Z_R), Z_R)
         return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k + n_random)
-        head, tail = self.head_._features(X), self.tail_._features(X)
-        tail -= head @ self.removal_
-        return namespace(head).concat([head, tail], axis=1)
+        f, z = self.head_._features(X), self.tail_._features(X)
+        z -= f @ self.removal_
+        return namespace(f).concat([f, z], axis=1)
 
     @property
     def _row_bytes(self) -> int:

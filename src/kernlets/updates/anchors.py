@@ -67,7 +67,7 @@ class KernelTerm(Objective):
         counts: np.ndarray | None = None,  # (N,) how often each sample counts
     ) -> None:
         self.kernel = kernel
-        self.least = 0.0 if getattr(kernel, "non_negative", False) else None
+        self.least = 0.0 if kernel.non_negative else None
         self.samples = samples
         counts_like = None if counts is None else as_like(counts, weights)
         self.energy = float(double(_times_counts(energies, counts_like)).sum())
