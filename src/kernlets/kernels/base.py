@@ -204,7 +204,7 @@ class _Pair(Kernel):
     @property
     def _of_samples(self) -> Kernel:
         """The first of the two that depends on the samples."""
-        return self.second if self.first.takes == "any" else self.first
+        return self.second if isinstance(self.first, Constant) else self.first
 
 
 class Sum(_Pair):
