@@ -213,7 +213,6 @@ def ksad() -> Any:
         n_components=300,
         landmarks="uniform",
         n_landmarks=1500,
-        max_iter=20,
         random_state=0,
     )
 

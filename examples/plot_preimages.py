@@ -46,7 +46,8 @@ mapped = make_pipeline(
     NystroemMap(kernel, "kmeans", n_landmarks=300, random_state=0),
     KSVD(N_ATOMS, 2, random_state=0),
 ).fit(X)
-ksad = KSADClassifier(kernel, n_components=N_ATOMS, beta1=0.2, random_state=0).fit(X, y)
+ksad = KSADClassifier(kernel, "orthogonal:0.2", n_components=N_ATOMS, random_state=0)
+ksad.fit(X, y)
 dictionaries = {
     "kernel K-SVD": exact.dictionary_,
     "Nyström + K-SVD": KernelDictionary.behind(mapped[0], mapped[-1].dictionary_),

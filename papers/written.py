@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.classifiers.ksad_codes import soft_threshold
+from kernlets.classifiers.ksad_atoms import soft_threshold
 from kernlets.coders.bookkeeping import pack
 from kernlets.contracts import SparseCoder, SparseCodes
 

@@ -17,6 +17,7 @@ from kernlets.base.notebook import png
 from kernlets.classifiers import (
     FDDLClassifier,
     KSADClassifier,
+    OrthogonalAtoms,
     ResidualClassifier,
     SRCClassifier,
 )
@@ -37,8 +38,8 @@ TRAIN = {"orl": 6, "yaleb": 32}  # images per subject
 PUBLISHED = "K-SAD as published"
 LINE_15, NORM = "K-SAD, test codes of line 15", "K-SAD, S_b as printed"
 PRINTED: dict[str, dict[str, Any]] = {
-    LINE_15: {"threshold_new": False},
-    NORM: {"between": "norm"},
+    LINE_15: {"dictionary": OrthogonalAtoms(threshold_new=False)},
+    NORM: {"dictionary": OrthogonalAtoms(between="norm")},
 }
 FISHER = "K-SAD, Fisher atoms, kernel by cross-validation (ours)"
 CENTRED = (PUBLISHED, *PRINTED, "1-NN on the images")  # ORL without its mean image

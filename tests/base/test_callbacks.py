@@ -107,7 +107,7 @@ ITERATIVE = [
     BudgetKernelDL("rbf", 8, max_iter=3, random_state=0),
     LCKSVDClassifier(4, 2, max_iter=3, random_state=0),
     FDDLClassifier(4, max_iter=3, random_state=0),
-    KSADClassifier("rbf", dictionary="orthogonal", max_iter=3, random_state=0),
+    KSADClassifier("rbf", "orthogonal:max_iter=3", random_state=0),
 ]
 EACH = ["iteration 1", "iteration 2", "iteration 3"]
 
@@ -135,7 +135,8 @@ def test_a_callback_may_stop_a_fit(model, data):
     stopped = clone(model).set_callbacks(Diary("iteration 2")).fit(*data)
     assert stopped.n_iter_ == 2 and len(stopped.history_["objective"]) == 2
     if not getattr(model, "n_init", 1) > 1:  # a race ends with the last iteration
-        short = clone(model).set_params(max_iter=2).fit(*data)
+        name = "max_iter" if hasattr(model, "max_iter") else "dictionary__max_iter"
+        short = clone(model).set_params(**{name: 2}).fit(*data)
         own, other = (each.dictionary_.weights for each in (stopped, short))
         np.testing.assert_array_equal(own, other)
 

@@ -9,7 +9,12 @@ from sklearn.pipeline import make_pipeline
 
 import kernlets
 from kernlets import FDDLClassifier, NystroemMap, datasets
-from kernlets.classifiers.fddl_codes import CodeDescent, FisherProblem, Quadratic
+from kernlets.classifiers.fddl_codes import (
+    CodeDescent,
+    FisherProblem,
+    Quadratic,
+    fisher_problems,
+)
 from kernlets.classifiers.fddl_objective import (
     ClassLayout,
     FisherSums,
@@ -322,16 +327,14 @@ def test_simplified_is_the_same_objective_with_own_codes_only(digits):
     X, y, *_ = digits
     order = np.argsort(y, kind="stable")
     X, y = X[order], y[order]
-    model = FDDLClassifier(simplified=True, lambda2=0.2, **SMALL)
-    sizes = np.full(10, 12)
+    layout = ClassLayout.of(np.bincount(y), np.full(10, 12))
+    penalties = Penalties(0.1, 0.2, 1.0, len(X))
     atoms = unit_norm(np.random.default_rng(0).standard_normal((120, 64)))
-    parts = model._make_problems(X, np.bincount(y), sizes, atoms)
+    parts = fisher_problems(X, atoms, layout, penalties, simplified=True)
     values = [part.code().value() for part in parts]
-    layout = ClassLayout.of(np.bincount(y), sizes)
     codes = np.zeros((len(X), 120))
     for part, rows, columns in zip(parts, layout.rows, layout.columns, strict=True):
         codes[rows, columns] = part.codes
-    penalties = Penalties(0.1, 0.2, 1.0, len(X))
     whole = CodeDescent(X, atoms, codes, layout, penalties)
     assert sum(values) == pytest.approx(whole.value())
     assert whole.run(50, 0.0) < sum(values)
@@ -339,7 +342,7 @@ def test_simplified_is_the_same_objective_with_own_codes_only(digits):
 
 def test_local_scheme_against_scikit_learn(digits):
     X, y, X_new, _ = digits
-    model = FDDLClassifier(simplified=True, gamma=0.2, **SMALL).fit(X, y)
+    model = FDDLClassifier(simplified=True, scheme="local:0.2", **SMALL).fit(X, y)
     residuals = model.residuals(X_new[:3])
     for c in range(10):
         own = model.atom_classes_ == c
@@ -445,7 +448,7 @@ def test_callback_and_progress(digits, capsys):
     [
         ({"lambda1": -1}, "lambda1"),
         ({"eta": 0.5}, "eta"),
-        ({"gamma": -1}, "gamma"),
+        ({"scheme": "local:-1"}, "gamma"),
         ({"scheme": "best"}, "scheme"),
         ({"n_atoms_per_class": 0}, "n_atoms_per_class"),
     ],

@@ -10,7 +10,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
-from kernlets.classifiers.ksad_codes import (
+from kernlets.classifiers import OrthogonalAtoms
+from kernlets.classifiers.ksad_atoms import (
     CodesThenAtoms,
     count_votes,
     soft_threshold,
@@ -21,6 +22,8 @@ from kernlets.numerics.argsmallest import smallest
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 from papers.exhibits.common import Searched
 from papers.written import Fista
+
+ONE_PASS = "orthogonal:max_iter=1"
 
 
 def groups(rng, n=60, k=7, n_classes=4):
@@ -115,8 +118,12 @@ def test_printed_scatter_and_its_gradient(xp, rng):
 
 def test_printed_scatter_decides_the_objective(digits):
     X, y, *_ = digits
-    params = {"n_components": 20, "beta2": 5.0, "max_iter": 3, "random_state": 0}
-    model = KSADClassifier(**params, between="norm").fit(X, y)
+    params = {"n_components": 20, "random_state": 0}
+    trace, norm = (
+        OrthogonalAtoms(beta2=5.0, max_iter=3, between=between)
+        for between in ("trace", "norm")
+    )
+    model = KSADClassifier(**params, dictionary=norm).fit(X, y)
     F, Z = model.map_.transform(X), model.dictionary_.atoms
     steps = CodesThenAtoms(F, y, Z, 0.1, 5.0, NormScatter)
     found = steps.step(lambda: None)["objective"]
@@ -124,17 +131,18 @@ def test_printed_scatter_decides_the_objective(digits):
     ratio = naive_traces(Q, y)[0] / naive_norm(Q, y)
     error = ((F - Q @ Z) ** 2).sum() + 0.1 * np.abs(Q).sum() + 5 * ratio
     assert found == pytest.approx(error)
-    other = KSADClassifier(**params).fit(X, y)
+    other = KSADClassifier(**params, dictionary=trace).fit(X, y)
     assert model.history_["objective"] != other.history_["objective"]
 
 
 def test_new_codes_of_line_15_have_no_threshold(digits, tmp_path):
     X, y, X_new, _ = digits
-    params = {"n_components": 20, "beta1": 0.3, "random_state": 0}
-    model = KSADClassifier(**params, threshold_new=False).fit(X, y)
+    params = {"n_components": 20, "random_state": 0}
+    line_15 = OrthogonalAtoms(0.3, threshold_new=False)
+    model = KSADClassifier(**params, dictionary=line_15).fit(X, y)
     corr = model.map_.transform(X_new) @ model.dictionary_.atoms.T
     np.testing.assert_allclose(model.encode(X_new).toarray(), corr)
-    usual = KSADClassifier(**params).fit(X, y)
+    usual = KSADClassifier(**params, dictionary="orthogonal:0.3").fit(X, y)
     np.testing.assert_array_equal(model.codes_, usual.codes_)
     np.testing.assert_allclose(
         usual.encode(X_new).toarray(), soft_threshold(corr, 0.15)
@@ -201,7 +209,9 @@ def test_soft_threshold():
 
 def test_objective_never_rises_without_the_fisher_term(digits):
     X, y, *_ = digits
-    model = KSADClassifier(n_components=60, beta1=2.0, beta2=0, random_state=0)
+    model = KSADClassifier(
+        dictionary=OrthogonalAtoms(2.0, 0), n_components=60, random_state=0
+    )
     objective = model.fit(X, y).history_["objective"]
     assert len(objective) == model.n_iter_ == 20
     assert (np.diff(objective) <= 1e-9 * objective[0]).all()
@@ -212,7 +222,9 @@ def test_fisher_term_lowers_the_ratio(digits):
     X, y, *_ = digits
 
     def ratio(beta2):
-        model = KSADClassifier(n_components=60, beta2=beta2, random_state=0).fit(X, y)
+        atoms = OrthogonalAtoms(beta2=beta2)
+        model = KSADClassifier(dictionary=atoms, n_components=60, random_state=0)
+        model.fit(X, y)
         return Scatter.of(model.codes_, y, 10).ratio
 
     assert ratio(1e6) < 0.95 * ratio(0.0)
@@ -287,7 +299,8 @@ def test_orthogonal_atoms_have_no_say_in_the_labels(digits):
     """Without a threshold: k-NN on codes is k-NN on features, and here on samples."""
     X, y, X_new, _ = digits
     X, y = X[:200], y[:200]
-    params = {"n_landmarks": 1.0, "beta1": 0, "beta2": 0, "max_iter": 3}
+    atoms = OrthogonalAtoms(0, 0, max_iter=3)
+    params = {"dictionary": atoms, "n_landmarks": 1.0}
     model = KSADClassifier(**params, n_neighbors=3, random_state=0).fit(X, y)
     F, F_new = model.map_.transform(X), model.map_.transform(X_new)
     on_features = KNeighborsClassifier(3, algorithm="brute").fit(F, y)
@@ -300,7 +313,7 @@ def test_orthogonal_atoms_have_no_say_in_the_labels(digits):
 def test_fisher_atoms_without_the_angle_are_discriminant_analysis(digits):
     X, y, X_new, _ = digits
     model = KSADClassifier(
-        dictionary="fisher", n_components=40, shrinkage=1e-6, random_state=0
+        dictionary="fisher:1e-6", n_components=40, random_state=0
     ).fit(X, y)
     F, F_new = model.map_.transform(X), model.map_.transform(X_new)
     peer = LinearDiscriminantAnalysis(solver="eigen", priors=np.full(10, 0.1)).fit(F, y)
@@ -352,12 +365,12 @@ def test_labels_of_any_kind_and_unequal_classes(digits):
 
 def test_landmarks_follow_the_number_of_atoms(digits):
     X, y, *_ = digits
-    few = KSADClassifier(n_components=80, max_iter=1, random_state=0).fit(X, y)
+    few = KSADClassifier(dictionary=ONE_PASS, n_components=80, random_state=0).fit(X, y)
     assert (few.map_.n_landmarks_, few.dictionary_.n_atoms) == (160, 80)
-    assert (
-        KSADClassifier(n_components=400, max_iter=1).fit(X, y).map_.n_landmarks_ == 500
-    )
-    given = KSADClassifier(n_components=20, landmarks=X[:50], max_iter=1).fit(X, y)
+    many = KSADClassifier(dictionary=ONE_PASS, n_components=400).fit(X, y)
+    assert many.map_.n_landmarks_ == 500
+    given = KSADClassifier(dictionary=ONE_PASS, n_components=20, landmarks=X[:50])
+    given.fit(X, y)
     assert given.map_.n_landmarks_ == 50
 
 
@@ -375,11 +388,11 @@ def test_samples_that_outweigh_all_others_are_worth_a_warning(digits):
     X, y, *_ = digits
     long = X * np.where(np.arange(len(X)) % 50, 1.0, 4.0)[:, None]
     with pytest.warns(UserWarning, match="unit norm"):
-        KSADClassifier(max_iter=1, random_state=0).fit(long, y)
+        KSADClassifier(dictionary=ONE_PASS, random_state=0).fit(long, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        KSADClassifier(max_iter=1, random_state=0).fit(X, y)
-        KSADClassifier("rbf", max_iter=1, random_state=0).fit(long, y)
+        KSADClassifier(dictionary=ONE_PASS, random_state=0).fit(X, y)
+        KSADClassifier("rbf", ONE_PASS, random_state=0).fit(long, y)
 
 
 def test_precomputed_kernel(digits):
@@ -395,11 +408,11 @@ def test_precomputed_kernel(digits):
     ("params", "message"),
     [
         ({"n_neighbors": 501}, "n_neighbors=501 is more than the 500"),
-        ({"beta1": -1}, "beta1"),
-        ({"shrinkage": 0}, "shrinkage"),
+        ({"dictionary": OrthogonalAtoms(beta1=-1)}, "beta1"),
+        ({"dictionary": "fisher:0"}, "shrinkage"),
         ({"dictionary": "best"}, "dictionary"),
-        ({"between": "matrix"}, "between"),
-        ({"threshold_new": "no"}, "threshold_new"),
+        ({"dictionary": "orthogonal:between='matrix'"}, "between"),
+        ({"dictionary": OrthogonalAtoms(threshold_new="no")}, "threshold_new"),
         ({"landmarks": "some"}, "landmarks='some'"),
     ],
     ids=str,

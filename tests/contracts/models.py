@@ -73,7 +73,7 @@ INSTANCES = {
     "Residual MOD": ResidualClassifier(MOD(**SHORT)),
     "Residual kernel": ResidualClassifier(KernelKSVD(KERNEL, **SHORT)),
     "SRC": SRCClassifier(KERNEL, 3),
-    "KSAD": KSADClassifier(KERNEL, **FEW, max_iter=2),
+    "KSAD": KSADClassifier(KERNEL, "orthogonal:max_iter=2", **FEW),
     "KSAD Fisher": KSADClassifier(KERNEL, "fisher", **FEW),
     "LCKSVD": LCKSVDClassifier(4, 2, max_iter=2, random_state=0),
     "DKSVD": DKSVDClassifier(4, 2, max_iter=2, random_state=0),

@@ -77,7 +77,9 @@ MODELS = {
     "LC-KSVD1": LCKSVDClassifier(4, 2, variant=1, max_iter=2, random_state=0),
     "D-KSVD": DKSVDClassifier(4, 2, max_iter=2, random_state=0),
     "FDDL": FDDLClassifier(3, simplified=True, max_iter=1, random_state=0),
-    "K-SAD": KSADClassifier(KERNEL, n_landmarks=12, max_iter=2, random_state=0),
+    "K-SAD": KSADClassifier(
+        KERNEL, "orthogonal:max_iter=2", n_landmarks=12, random_state=0
+    ),
     "SRC": SRCClassifier(KERNEL, 3),
 }
 

@@ -113,7 +113,9 @@ MODELS = {
     "moving anchors": ReducedKernelDL.morkdl_d(
         "rbf:2", n_anchors=20, n_components=8, max_iter=4, random_state=0
     ),
-    "K-SAD": KSADClassifier("poly:2", max_iter=6, n_landmarks=30, random_state=0),
+    "K-SAD": KSADClassifier(
+        "poly:2", "orthogonal:max_iter=6", n_landmarks=30, random_state=0
+    ),
     "classifier": ResidualClassifier(KSVD(9, 2, max_iter=4), random_state=0),
     "pipeline": make_pipeline(
         NystroemMap("poly:2", n_landmarks=40, n_components=20, random_state=0),

@@ -57,7 +57,8 @@ from kernlets import (
 )
 from kernlets.base.estimator import Estimator
 from kernlets.base.pipelines import takes_missing
-from kernlets.classifiers.ksad_codes import count_votes
+from kernlets.classifiers import OrthogonalAtoms
+from kernlets.classifiers.ksad_atoms import count_votes
 from kernlets.data.lazy_rows import LazyRows
 from kernlets.data.rows import load_values
 from kernlets.data.sparse_rows import _sparse_variance
@@ -154,7 +155,9 @@ def test_k_sad_with_a_huge_weight_and_with_equal_samples(rng):
     X, y = rng.random((33, 2)).astype(np.float32), np.arange(33) % 2
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        KSADClassifier(beta1=1e300, max_iter=2, random_state=0).fit(X, y).predict(X)
+        KSADClassifier(
+            dictionary=OrthogonalAtoms(1e300, max_iter=2), random_state=0
+        ).fit(X, y).predict(X)
     with pytest.raises(ValueError, match="means of all classes agree"):
         same = np.full((20, 3), 9.0, np.float32)
         KSADClassifier(dictionary="fisher", random_state=0).fit(same, y[:20])
@@ -266,7 +269,9 @@ def test_what_ends_in_a_refusal_does_not_warn_before(rng):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         with pytest.raises(ValueError, match="not finite"):
-            KSADClassifier(beta2=1e300, max_iter=2, random_state=0).fit(X, y)
+            KSADClassifier(
+                dictionary=OrthogonalAtoms(beta2=1e300, max_iter=2), random_state=0
+            ).fit(X, y)
         with pytest.raises(ValueError, match="overflow"):
             NystroemMap("poly:2", n_landmarks=4, random_state=0).fit(huge)
 
@@ -323,7 +328,9 @@ def test_k_sad_where_most_virtual_samples_are_zero():
     """Atoms are as many as features, also if fewer samples can be atoms."""
     F = np.zeros((12, 3))
     F[::6, 0] = 1.0
-    model = KSADClassifier("linear", n_components=3, max_iter=3, random_state=0)
+    model = KSADClassifier(
+        "linear", "orthogonal:max_iter=3", n_components=3, random_state=0
+    )
     rng = np.random.default_rng(0)
     atoms, codes = model._learn_orthogonal(F, np.arange(12) % 2, rng)
     np.testing.assert_allclose(atoms @ atoms.T, np.eye(3), atol=1e-12)
@@ -339,7 +346,9 @@ def test_samples_that_are_all_zero_have_no_random_combination():
 
 def test_the_fourth_power_of_large_samples(rng):
     X = rng.standard_normal((30, 4)) * 1e90
-    model = KSADClassifier("linear", between="norm", max_iter=2, random_state=0)
+    model = KSADClassifier(
+        "linear", OrthogonalAtoms(max_iter=2, between="norm"), random_state=0
+    )
     with pytest.raises(ValueError, match="UnitNorm"):
         model.fit(X, np.arange(30) % 2)
 

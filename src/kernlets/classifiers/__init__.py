@@ -4,7 +4,9 @@ from .. import _classes_by_name
 from .auto import AutoDictionaryClassifier
 from .explain import explain
 from .fddl import FDDLClassifier
+from .fddl_schemes import GlobalScheme, LocalScheme
 from .ksad import KSADClassifier
+from .ksad_atoms import FisherAtoms, OrthogonalAtoms
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier
 from .residual import ResidualClassifier
 from .src import SRCClassifier
@@ -25,8 +27,12 @@ __all__ = [
     "AutoDictionaryClassifier",
     "DKSVDClassifier",
     "FDDLClassifier",
+    "FisherAtoms",
+    "GlobalScheme",
     "KSADClassifier",
     "LCKSVDClassifier",
+    "LocalScheme",
+    "OrthogonalAtoms",
     "ResidualClassifier",
     "SRCClassifier",
     "explain",

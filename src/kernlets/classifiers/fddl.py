@@ -3,51 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval, StrOptions
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval
 from ..coders import Lasso, encode
 from ..coders.coded_sums import fill_by_codes
 from ..contracts import Array
 from ..data.missing import has_missing
 from ..data.rows import map_rows
 from ..data.weights import Weights
-from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Monitor, iterate
 from ..numerics.arrays import (
     as_like,
-    empty,
     index_like,
-    namespace,
-    row_norms,
     to_numpy,
-    zeros,
 )
 from ..numerics.convergence import warn_unfinished
 from ..numerics.random import generator
-from ..numerics.scaling import quiet
-from ..numerics.threads import parallel
 from ..schema import Conditions, Declared, Floats
 from .base import (
     CodingClassifier,
     ResidualVoting,
-    class_residuals,
     prior_residuals,
 )
 from .class_atoms import class_atoms, class_sizes
-from .fddl_codes import FisherProblem, FisherProblems
-from .fddl_objective import ClassLayout, Penalties, consecutive_slices
+from .fddl_codes import FisherProblem, FisherProblems, fisher_problems
+from .fddl_objective import ClassLayout, Penalties
+from .fddl_schemes import GlobalScheme, LocalScheme, resolve_scheme
 from .labels import complete_samples
 
-DEFAULT_GAMMA = {"local": 0.005, "global": 0.5}  # default weight of the class means
 MAX_PASSES = 100_000  # of the lasso of new samples: atoms of a class are much alike
 
 
@@ -74,17 +65,14 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         for samples of unit norm.
     eta : float
         Weight of ‖Γ‖² in the Fisher criterion; at least 1, which makes it convex.
-    gamma : float, optional
-        Weight of the distance from the mean code of a class in classification.
-        Default: 0.005 with the local scheme, 0.5 with the global one.
     simplified : bool
         Whether to keep the codes of each class zero outside its own atoms. The
         objective then splits into one small problem per class, which is much faster;
         the published numbers on USPS were obtained this way.
-    scheme : {"local", "global"}
-        Code a new sample over the atoms of each class separately, and compare
-        ‖x − γD_c‖² + lambda1 ‖γ‖₁ + gamma ‖γ − μ_c^c‖²; or over all atoms at once,
-        and compare ‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖².
+    scheme : str, LocalScheme or GlobalScheme
+        How a new sample is compared with the classes: coded over the atoms of each
+        class separately, or over all atoms at once. The weight `gamma` of the distance
+        from the mean code of a class is part of it: "local:0.01", "global:0.1".
     max_iter : int
         Number of iterations over codes and atoms.
     random_state : int, RandomState, Generator or None
@@ -134,9 +122,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         "lambda1": [NOT_NEGATIVE],
         "lambda2": [NOT_NEGATIVE],
         "eta": [Interval(Real, 1, None, closed="left")],
-        "gamma": [NOT_NEGATIVE, None],
         "simplified": ["boolean"],
-        "scheme": [StrOptions({"local", "global"})],
+        "scheme": [str, LocalScheme, GlobalScheme],
         "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
@@ -151,7 +138,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         ),
     }
 
-    _acts_at_once = frozenset({"scheme", "gamma"})
+    _acts_at_once = frozenset({"scheme"})
 
     def __init__(
         self,
@@ -160,9 +147,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         *,
         lambda2: float = 0.001,
         eta: float = 1.0,
-        gamma: float | None = None,
         simplified: bool = False,
-        scheme: Literal["local", "global"] = "local",
+        scheme: str | LocalScheme | GlobalScheme = "local",
         max_iter: int = 5,
         random_state: Any = None,
         verbose: bool = False,
@@ -172,7 +158,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.lambda1 = lambda1
         self.lambda2 = lambda2
         self.eta = eta
-        self.gamma = gamma
         self.simplified = simplified
         self.scheme = scheme
         self.max_iter = max_iter
@@ -186,6 +171,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         A row is repeated as often as `sample_weight`, a whole number, says.
         """
         self._validate_params()
+        resolve_scheme(self.scheme)  # raises if a parameter of it is wrong
         X = self._training_rows(X)
         X, labels, _ = complete_samples(self, X, y, sample_weight)
         order = np.argsort(labels, kind="stable")
@@ -200,7 +186,9 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         first_atoms = class_atoms(X, labels, sizes, rng, cluster_atoms)
 
         # Codes Γ and atoms D that minimise eq. (7) in turn
-        problems = self._make_problems(X, counts, sizes, first_atoms)
+        penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
+        layout = ClassLayout.of(counts, sizes)
+        problems = fisher_problems(X, first_atoms, layout, penalties, self.simplified)
         self._learn(problems)
 
         # Means μ_c, and the coder of new samples, whose squared error is halved
@@ -208,35 +196,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self.class_means_ = as_like(block_diag(*means), X)
         self.coder_ = Lasso(self.lambda1 / 2, max_iter=MAX_PASSES)
         return self
-
-    def _make_problems(
-        self, X: Array, counts: np.ndarray, sizes: np.ndarray, atoms: Array
-    ) -> list[FisherProblem]:
-        """Return one problem per class if `simplified`, otherwise one for all classes.
-
-        The latter starts from the codes of the former: few codes of a solution use
-        atoms of other classes, and the small problems are fast.
-        """
-        penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
-        largest_weight = float(namespace(X).finfo(X.dtype).max) ** 0.5
-        if not self.lambda2 * (1 + self.eta) <= largest_weight:
-            raise ValueError(
-                f"lambda2={self.lambda2:g}, eta={self.eta:g} are too large for numbers "
-                f"of {X.dtype}: the weights of the paper are below 1"
-            )
-        layout = ClassLayout.of(counts, sizes)
-        classes = list(zip(layout.rows, layout.columns, counts, sizes, strict=True))
-        class_problems = [
-            FisherProblem(X[rows], atoms[columns], ClassLayout.of([n], [m]), penalties)
-            for rows, columns, n, m in classes
-        ]
-        if self.simplified:
-            return class_problems
-        parallel(FisherProblem.code, class_problems)
-        codes = zeros(layout.shape, X)
-        for problem, (rows, columns, _, _) in zip(class_problems, classes, strict=True):
-            codes[rows, columns] = problem.codes
-        return [FisherProblem(X, atoms, layout, penalties, codes)]
 
     def _learn(self, problems: list[FisherProblem]) -> None:
         """Alternate between codes and atoms, then update the codes once more."""
@@ -250,9 +209,8 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         )
         self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint)
         self.dictionary_ = alternation.current()
-        descents = parallel(FisherProblem.code, problems)
-        # Earlier descents need not converge, because the next iteration continues them.
-        if not all(descent.converged for descent in descents):
+        # Earlier codes need not converge, because the next iteration continues them.
+        if not alternation.code():
             warn_unfinished(
                 f"{type(self).__name__}: codes of the training samples still moved "
                 f"after max_iter={self.max_iter} iterations: raise max_iter"
@@ -261,12 +219,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
     def residuals(self, X: Any) -> Array:  # (n, C)
         """Compute the residual of each sample for each class, by the `scheme`."""
         check_is_fitted(self)
-        scheme = self._local_scheme
-        if self.scheme == "global":
-            scheme = partial(self._global_scheme, self.dictionary_.gram())
+        compare = resolve_scheme(self.scheme).residuals(self)
 
         def block(rows: Array) -> Array:
-            residuals = scheme(self._fill_missing(rows))
+            residuals = compare(self._fill_missing(rows))
             return prior_residuals(residuals, rows, self.class_count_)
 
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
@@ -277,44 +233,6 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
             return X
         codes = encode(self.dictionary_, self.coder_, X)
         return fill_by_codes(self.dictionary_, codes, X)
-
-    @property
-    def _mean_weight(self) -> float:
-        return DEFAULT_GAMMA[self.scheme] if self.gamma is None else self.gamma
-
-    def _local_scheme(self, X: Array) -> Array:  # (n, C)
-        """min over γ of ‖x − γD_c‖² + lambda1 ‖γ‖₁ + gamma ‖γ − μ_c^c‖², for each c.
-
-        This is a lasso: the last term adds gamma I to the Gram matrix, gamma μ to corr.
-        """
-        xp, gamma = namespace(X), self._mean_weight
-        lambda1 = min(float(self.lambda1), float(xp.finfo(X.dtype).max))
-        residuals = empty((X.shape[0], len(self.classes_)), like=X)
-        class_columns = consecutive_slices(np.bincount(self.atom_classes_))
-        for c, columns in enumerate(class_columns):
-            atoms, mean = self.components_[columns], self.class_means_[c, columns]
-            gram = atoms @ atoms.T + as_like(gamma * np.eye(len(atoms)), atoms)
-            energy = row_norms(X) + gamma * (mean @ mean)
-            codes = self.coder_.solve(gram, X @ atoms.T + gamma * mean, energy)
-            # Sums of `codes.values` are rounded otherwise where other rows are wider.
-            l1_norms = xp.abs(codes.toarray()).sum(1)
-            residuals[:, c] = codes.residual + lambda1 * l1_norms
-        return residuals
-
-    def _global_scheme(
-        self, gram: Array, X: Array
-    ) -> Array:  # (m, m), (n, p) -> (n, C)
-        """‖x − γ^c D_c‖² + gamma ‖γ − μ_c‖², with codes over all atoms."""
-        dictionary, means = self.dictionary_, ExplicitDictionary(self.class_means_)
-        with quiet():  # the coder refuses values that overflow
-            corr, energy = dictionary.correlate(X), dictionary.energy(X)
-        codes = self.coder_.solve(gram, corr, energy)
-        dense = codes.toarray()
-        mean_distances = means.energy(dense)[:, None] - 2 * means.correlate(dense)
-        mean_distances = mean_distances + row_norms(self.class_means_)
-        classes = self.atom_classes_, len(self.classes_)
-        squared_errors = class_residuals(codes, gram, corr, energy, *classes)
-        return squared_errors + self._mean_weight * mean_distances
 
 
 def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)

@@ -25,7 +25,7 @@ from .fddl_objective import (
     Penalties,
     improve_atoms,
 )
-from .ksad_codes import soft_threshold
+from .ksad_atoms import soft_threshold
 
 STEPS = 100  # largest number of proximal steps in one iteration
 FIRST_STEPS = 300  # the same if the codes start at zero
@@ -256,3 +256,42 @@ class FisherProblems(Alternation):
     def resume(self, state: dict[str, Any]) -> None:
         for problem, problem_state in zip(self.problems, state["parts"], strict=True):
             problem.resume(**problem_state)
+
+    def code(self) -> bool:
+        """Update the codes once more; return whether all of them converged."""
+        return all(d.converged for d in parallel(FisherProblem.code, self.problems))
+
+
+def fisher_problems(
+    X: Array,  # (n, p), class by class
+    atoms: Array,  # (m, p)
+    layout: ClassLayout,
+    penalties: Penalties,
+    simplified: bool,
+) -> list[FisherProblem]:
+    """Return one problem per class if `simplified`, otherwise one for all classes.
+
+    The latter starts from the codes of the former: few codes of a solution use atoms of
+    other classes, and the small problems are fast.
+    """
+    largest_weight = float(namespace(X).finfo(X.dtype).max) ** 0.5
+    if not penalties.lambda2 * (1 + penalties.eta) <= largest_weight:
+        raise ValueError(
+            f"lambda2={penalties.lambda2:g}, eta={penalties.eta:g} are too large for "
+            f"numbers of {X.dtype}: the weights of the paper are below 1"
+        )
+    class_problems = []
+    for rows, columns in zip(layout.rows, layout.columns, strict=True):
+        n_rows, n_atoms = rows.stop - rows.start, columns.stop - columns.start
+        class_layout = ClassLayout.of([n_rows], [n_atoms])
+        class_problems.append(
+            FisherProblem(X[rows], atoms[columns], class_layout, penalties)
+        )
+    if simplified:
+        return class_problems
+    parallel(FisherProblem.code, class_problems)
+    codes = zeros(layout.shape, X)
+    classes = zip(class_problems, layout.rows, layout.columns, strict=True)
+    for problem, rows, columns in classes:
+        codes[rows, columns] = problem.codes
+    return [FisherProblem(X, atoms, layout, penalties, codes)]

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import schema
-from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, SHARE, StrOptions
-from ..base.estimator import Estimator
+from ..base.constraints import AT_LEAST_1, SHARE
+from ..base.estimator import NAMED, Estimator
+from ..base.names import build
 from ..coders.bookkeeping import pack
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
-from ..data.rows import load_values, map_rows
+from ..data.rows import load_values
 from ..dictionaries import ExplicitDictionary, KernelDictionary
-from ..io.checkpoint import Checkpoint
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
-from ..learners.initial_atoms import start_atoms
-from ..learners.loop import Monitor, iterate
 from ..maps import NystroemMap
-from ..numerics.arrays import as_like, move_like, namespace, row_norms, to_numpy
+from ..numerics.arrays import to_numpy
 from ..numerics.random import generator
 from ..sklearn_base import ClassifierMixin
-from ..updates.orthogonal import nearest_orthonormal
-from .ksad_codes import CodesThenAtoms, count_votes, soft_threshold
+from .base import labels_like
+from .ksad_atoms import FisherAtoms, OrthogonalAtoms, codes_of_blocks, count_votes
 from .labels import complete_samples
-from .scatter import NormScatter, Scatter, fisher_directions, scatter_of_rows
 
-BETWEEN = {"trace": Scatter, "norm": NormScatter}
+ATOMS = {"orthogonal": OrthogonalAtoms, "fisher": FisherAtoms}
 #: A κ(x, x) above this multiple of the median outweighs all other samples.
 MAX_ENERGY_RATIO = 1e4
+
+
+def resolve_atoms(spec: Any) -> OrthogonalAtoms | FisherAtoms:
+    """Return the atoms that a name such as ``"fisher:0.1"`` describes, or `spec`."""
+    atoms = build("dictionary", spec, ATOMS) if isinstance(spec, str) else spec
+    atoms._validate_params()
+    return atoms
+
+
+NAMED["dictionary"] = resolve_atoms
 
 
 class KSADClassifier(ClassifierMixin, Estimator):
@@ -55,33 +61,22 @@ class KSADClassifier(ClassifierMixin, Estimator):
         The default, the paper's polynomial of degree 8, expects samples of unit norm:
         κ(x, x) grows with the 16th power of the norm, and on columns of unit variance
         a few long rows decide. A warning says so.
-    dictionary : {"orthogonal", "fisher"}
-        The atoms whose codes are compared. "orthogonal": the orthonormal atoms above,
-        as published. "fisher": the atoms that maximise the paper's criterion
-        tr(S_w⁻¹S_b) itself, one fewer than there are classes; their codes are compared
-        by angle.
+    dictionary : str, OrthogonalAtoms or FisherAtoms
+        The atoms whose codes are compared, with their parameters. "orthogonal": the
+        orthonormal atoms above, as published, e.g. "orthogonal:beta1=0.2". "fisher":
+        the atoms that maximise the paper's criterion tr(S_w⁻¹S_b) itself, one fewer
+        than there are classes, e.g. "fisher:shrinkage=0.1"; their codes are compared by
+        angle.
     n_components : int, optional
         Length of the virtual samples, which is also the number of "orthogonal" atoms.
         Default: as many as the landmarks give.
     landmarks, n_landmarks
         As in `NystroemMap`. Default number: twice `n_components` if that is given,
         otherwise that of the map.
-    beta1, beta2 : float
-        Weights of sparsity and of the Fisher ratio (only "orthogonal").
-    max_iter : int
-        Number of iterations (only "orthogonal").
     n_neighbors : int
         Number of nearest training codes that vote.
-    shrinkage : float
-        Share of the mean eigenvalue of S_w that is added to all (only "fisher").
     random_state : int, RandomState, Generator or None
         Seed of the landmarks and of the first atoms.
-    between : {"trace", "norm"}
-        The scatter S_b of the class means: the trace of Σ_c K_c(μ_c − μ)(μ_c − μ)ᵀ, or
-        the squared norm of that matrix, as the paper prints it (only "orthogonal").
-    threshold_new : bool
-        Whether codes of new samples are thresholded, as training codes are. With False
-        they are ΦZᵀ, line 15 of the paper's Algorithm 1 (only "orthogonal").
 
     Attributes
     ----------
@@ -129,18 +124,12 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [str, Kernel, callable],
-        "dictionary": [StrOptions({"orthogonal", "fisher"})],
+        "dictionary": [str, OrthogonalAtoms, FisherAtoms],
         "n_components": [AT_LEAST_1, None],
         "landmarks": [str, callable, "array-like"],
         "n_landmarks": [AT_LEAST_1, SHARE, None],
-        "beta1": [NOT_NEGATIVE],
-        "beta2": [NOT_NEGATIVE],
-        "max_iter": [AT_LEAST_1],
         "n_neighbors": [AT_LEAST_1],
-        "shrinkage": [POSITIVE],
         "random_state": ["random_state", np.random.Generator],
-        "between": [StrOptions(set(BETWEEN))],
-        "threshold_new": ["boolean"],
     }
 
     _declared: ClassVar[schema.Declared] = {
@@ -157,7 +146,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
     }
     _conditions: ClassVar[schema.Conditions] = {
         "centre_ must be there with dictionary='fisher'": lambda self: (
-            hasattr(self, "centre_") == (self.dictionary == "fisher")
+            hasattr(self, "centre_")
+            == isinstance(resolve_atoms(self.dictionary), FisherAtoms)
         ),
         "n_neighbors is more than the samples": lambda self: (
             self.n_neighbors <= len(self.codes_)
@@ -169,33 +159,21 @@ class KSADClassifier(ClassifierMixin, Estimator):
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "poly:8,coef0=1",
-        dictionary: Literal["orthogonal", "fisher"] = "orthogonal",
+        dictionary: str | OrthogonalAtoms | FisherAtoms = "orthogonal",
         *,
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         n_landmarks: int | float | None = None,
-        beta1: float = 0.1,
-        beta2: float = 0.01,
-        max_iter: int = 20,
         n_neighbors: int = 1,
-        shrinkage: float = 0.01,
         random_state: Any = None,
-        between: Literal["trace", "norm"] = "trace",
-        threshold_new: bool = True,
     ) -> None:
         self.kernel = kernel
         self.dictionary = dictionary
         self.n_components = n_components
         self.landmarks = landmarks
         self.n_landmarks = n_landmarks
-        self.beta1 = beta1
-        self.beta2 = beta2
-        self.max_iter = max_iter
         self.n_neighbors = n_neighbors
-        self.shrinkage = shrinkage
         self.random_state = random_state
-        self.between = between
-        self.threshold_new = threshold_new
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KSADClassifier:
         """Learn atoms and codes from labelled rows.
@@ -203,15 +181,17 @@ class KSADClassifier(ClassifierMixin, Estimator):
         A row is repeated as often as `sample_weight`, a whole number, says.
         """
         self._validate_params()
+        resolve_atoms(self.dictionary)  # raises if a parameter of them is wrong
         kernel = resolve(self.kernel)
+        allow_nan = all_in_memory(X)
         X = check_samples(
             self,
             X,
             kernel,
             reset=True,
-            containers="memory",
-            allow_nan=all_in_memory(X),
             ensure_min_samples=2,
+            containers="memory",
+            allow_nan=allow_nan,
         )
         X, labels, rows = complete_samples(self, X, y, sample_weight, kernel)
         self.code_rows_ = rows
@@ -230,44 +210,20 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
     ) -> KSADClassifier:
         """Learn from virtual samples, which a search shares among classifiers."""
-        if self.dictionary == "fisher":
-            Z, Q = self._learn_fisher(F, labels)
-        else:
-            Z, Q = self._learn_orthogonal(F, labels, rng)
-        self.dictionary_ = ExplicitDictionary(Z)
-        self.codes_, self.code_classes_ = Q, labels
+        kind = resolve_atoms(self.dictionary)
+        learned = kind.learn(F, labels, rng, self)
+        self.dictionary_ = ExplicitDictionary(learned.atoms)
+        self.codes_, self.code_classes_ = learned.codes, labels
+        vars(self).pop("centre_", None)
+        if learned.centre is not None:
+            self.centre_ = learned.centre
+        self.history_ = learned.history
         self.n_iter_ = len(self.history_["objective"])
         return self
 
-    def _learn_orthogonal(
-        self, F: Array, labels: np.ndarray, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Compute codes and orthonormal atoms in turn, lines 9 to 14 of Algorithm 1."""
-        Z_0 = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
-        penalties = self.beta1, self.beta2, BETWEEN[self.between]
-        alternation = CodesThenAtoms(F, labels, Z_0, *penalties)
-        checkpoint = Checkpoint.of(self, samples=F, labels=labels, start=Z_0)
-        monitor = Monitor.of(self, measure="objective")
-        self.history_, _ = iterate(alternation, monitor, checkpoint)
-        alternation.code()
-        return alternation.atoms, alternation.codes
-
-    def _learn_fisher(self, F: Array, labels: np.ndarray) -> tuple[Array, Array]:
-        """Compute the atoms that separate classes best, and the training codes."""
-        start = time.perf_counter()
-        scatter = scatter_of_rows(F, labels, int(labels.max()) + 1)
-        # The mean of the class means does not depend on the sizes of the classes.
-        self.centre_ = as_like(scatter.means.mean(0), F)
-        atoms, criterion = fisher_directions(F, scatter, self.shrinkage)
-        if not criterion > 0:
-            raise ValueError(
-                "the means of all classes agree in feature space, so that no atom "
-                "tells them apart: check X for constant samples, or use "
-                "dictionary='orthogonal'"
-            )
-        seconds = time.perf_counter() - start
-        self.history_ = {"objective": [1 / criterion], "seconds": [seconds]}
-        return atoms, load_values(self._code_rows(F, atoms))
+    @property
+    def _n_tasks(self) -> int:
+        return getattr(resolve_atoms(self.dictionary), "max_iter", 1)
 
     def _check_neighbors(self, n_samples: int) -> None:
         if self.n_neighbors > n_samples:
@@ -295,31 +251,14 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def _new_codes(self, X: Any) -> Any:  # (n, m)
         check_is_fitted(self)
-        atoms = self.dictionary_.atoms
-        X = check_samples(
-            self,
-            X,
-            self.map_.kernel_,
-            containers="disk",
-            like=atoms,
-            allow_nan=True,
-        )
+        like, kernel = self.dictionary_.atoms, self.map_.kernel_
+        X = check_samples(self, X, kernel, containers="disk", like=like, allow_nan=True)
         return self._codes(self.map_.transform(X))
 
     def _codes(self, F: Any) -> Any:  # (n, k) -> (n, m)
         """Compute codes of virtual samples."""
-        return self._code_rows(F, self.dictionary_.atoms)
-
-    def _code_rows(self, F: Any, atoms: Array) -> Any:  # (n, k), (m, k) -> (n, m)
-        """Compute codes over these atoms; of rows on disk, when they are read."""
-
-        def code_block(block: Array) -> Array:
-            if self.dictionary == "fisher":
-                return directions((block - self.centre_) @ atoms.T)
-            corr = block @ atoms.T
-            return soft_threshold(corr, self.beta1 / 2) if self.threshold_new else corr
-
-        return map_rows(code_block, F, 2 * sum(atoms.shape) * atoms.dtype.itemsize)
+        kind, centre = resolve_atoms(self.dictionary), getattr(self, "centre_", None)
+        return codes_of_blocks(kind, F, self.dictionary_.atoms, centre)
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """Return the share of the neighbours' votes for each class."""
@@ -332,7 +271,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         """Return the label with the most votes among the nearest training codes."""
         class_indices = to_numpy(self.predict_proba(X)).argmax(axis=1)
         labels = self.classes_[class_indices]
-        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
+        return labels_like(labels, X)
 
     @property
     def kernel_dictionary_(self) -> KernelDictionary:
@@ -355,21 +294,3 @@ def _warn_of_uneven_energies(energies: np.ndarray) -> None:  # (n,)
             "a kernel of distances such as RBF or Laplacian",
             stacklevel=3,
         )
-
-
-def directions(rows: Array) -> Array:
-    """Scale rows to unit norm, except zero rows and rows of a single entry."""
-    if rows.shape[1] == 1:
-        return rows
-    xp, squares = namespace(rows), row_norms(rows)
-    return rows / xp.sqrt(xp.where(squares > 0, squares, 1.0))[:, None]
-
-
-def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, k)
-    """Return k samples, and random directions if fewer of them are not zero."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # random atoms fill the shortage
-        sample_atoms = start_atoms("samples", F, F.shape[1], rng)
-    random_atoms = rng.standard_normal((F.shape[1] - sample_atoms.shape[0], F.shape[1]))
-    random_atoms = as_like(random_atoms, sample_atoms)
-    return namespace(sample_atoms).concat([sample_atoms, random_atoms])

@@ -25,7 +25,7 @@ from ...numerics.arrays import to_numpy
 from ...numerics.random import generator
 from ..base import class_residuals
 from ..ksad import KSADClassifier
-from ..ksad_codes import count_votes
+from ..ksad_atoms import FisherAtoms, OrthogonalAtoms, count_votes
 from ..lc_ksvd import LCKSVDClassifier
 from ..residual import ResidualClassifier
 from ..src import SRCClassifier
@@ -153,8 +153,8 @@ class Fisher(Family):
         return hits
 
     def _classifier(self, kernel: Kernel, setting: Setting, **parameters: Any) -> Any:
-        parameters["shrinkage"] = setting[0]
-        return KSADClassifier(kernel, "fisher", landmarks="uniform", **parameters)
+        atoms = FisherAtoms(shrinkage=setting[0])
+        return KSADClassifier(kernel, atoms, landmarks="uniform", **parameters)
 
     def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
         n_landmarks = min(design.space.n_landmarks, int(design.class_counts.sum()))
@@ -183,9 +183,8 @@ class Orthogonal(Fisher):
         return space.kernel == "linear" and super().is_suitable(space, n_rows)
 
     def _classifier(self, kernel: Kernel, setting: Setting, **parameters: Any) -> Any:
-        return KSADClassifier(
-            kernel, landmarks="uniform", beta1=0.0, beta2=0.0, max_iter=1, **parameters
-        )
+        atoms = OrthogonalAtoms(beta1=0.0, beta2=0.0, max_iter=1)
+        return KSADClassifier(kernel, atoms, landmarks="uniform", **parameters)
 
 
 def fits_into_memory(n_rows: int) -> bool:
