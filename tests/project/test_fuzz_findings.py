@@ -328,11 +328,10 @@ def test_k_sad_where_most_virtual_samples_are_zero():
     """Atoms are as many as features, also if fewer samples can be atoms."""
     F = np.zeros((12, 3))
     F[::6, 0] = 1.0
-    model = KSADClassifier(
-        "linear", "orthogonal:max_iter=3", n_components=3, random_state=0
-    )
+    model = KSADClassifier("linear", n_components=3, random_state=0)
     rng = np.random.default_rng(0)
-    atoms, codes = model._learn_orthogonal(F, np.arange(12) % 2, rng)
+    learned = OrthogonalAtoms(max_iter=3).learn(F, np.arange(12) % 2, rng, model)
+    atoms, codes = learned.atoms, learned.codes
     np.testing.assert_allclose(atoms @ atoms.T, np.eye(3), atol=1e-12)
     assert codes.shape == (12, 3)
 
