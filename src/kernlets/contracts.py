@@ -156,6 +156,8 @@ class Dictionary(ABC):
 class SparseCoder(BaseEstimator, ABC):
     """A pursuit, which computes sparse codes from inner products; it holds no data."""
 
+    group_size = 1  # consecutive rows that are coded together, never cut apart
+
     @abstractmethod
     def solve(
         self,

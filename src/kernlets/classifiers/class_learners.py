@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ..base.progress import part_of
-from ..data.check import trust_checked_rows
 from ..data.missing import fill_rows_with_means
 from ..data.rows import load_values, map_rows, n_columns
 from ..data.stream import first_block, is_blocks
@@ -94,21 +93,17 @@ def fit_to_class(learner: Any, rows: ClassRows, c: int, classifier: Any) -> Any:
 
 def _fit_learner(learner: Any, X: Any, weights: Weights) -> Any:
     """Fit a learner to checked rows; only dictionary learners need take weights."""
-    with trust_checked_rows(X):
-        if weights is None:
-            return learner.fit(X)
-        return learner.fit(X, None, weights)
+    return learner.fit(X) if weights is None else learner.fit(X, None, weights)
 
 
 def partial_fit_to_class(learner: Any, rows: ClassRows, c: int) -> None:
     """Let a learner learn from the next rows of a class, if there are any."""
     if not len(rows.row_numbers[c]):
         return
-    weights = rows.class_weights(c)
-    with trust_checked_rows(rows.of_class(c)) as X:
-        if not hasattr(learner, "n_features_in_"):
-            _set_defaults(learner, X, int(rows.counts[c]), weights)
-        learner.partial_fit(X, None, weights)
+    X, weights = rows.of_class(c), rows.class_weights(c)
+    if not hasattr(learner, "n_features_in_"):
+        _set_defaults(learner, X, int(rows.counts[c]), weights)
+    learner.partial_fit(X, None, weights)
 
 
 def _set_defaults(learner: Any, X: Any, n_samples: int, weights: Weights) -> None:
@@ -165,8 +160,7 @@ def map_learners(
 
     Of a kernel matrix each gets the columns of its training rows.
     """
-    results = []
-    for learner, rows in zip(learners, class_rows, strict=True):
-        with trust_checked_rows(X[:, rows] if is_of_matrix(learner) else X) as X_c:
-            results.append(compute(learner, X_c))
-    return results
+    return [
+        compute(learner, X[:, rows] if is_of_matrix(learner) else X)
+        for learner, rows in zip(learners, class_rows, strict=True)
+    ]

@@ -16,7 +16,6 @@ from ..base.constraints import LEARNER
 from ..coders import encode
 from ..coders.bookkeeping import side_by_side
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
-from ..data.block_loop import keep_groups_together
 from ..data.rows import apply_to_rows, map_rows, n_columns
 from ..data.stream import apply_to_blocks
 from ..kernels import kernel_or_class
@@ -221,9 +220,9 @@ class ResidualClassifier(ResidualVoting):
                 (learner.dictionary_, learner.coder_) for learner in learners
             ]
             row_bytes = max(dictionary.row_bytes for dictionary, _ in dictionaries)
-            with keep_groups_together(learners[0].coder_):
-                compute = partial(_block_residuals, dictionaries)
-                residuals = map_rows(compute, X, row_bytes)
+            compute = partial(_block_residuals, dictionaries)
+            group_size = learners[0].coder_.group_size
+            residuals = map_rows(compute, X, row_bytes, group_size)
         else:
             columns = self._map_learners(X, _errors_of_samples)
             residuals = namespace(columns[0]).stack(columns, axis=1)

@@ -17,7 +17,6 @@ from ..coders.masked import (
     restricted_solve,
 )
 from ..contracts import Array, SparseCoder, SparseCodes
-from ..data.block_loop import keep_groups_together
 from ..data.missing import (
     all_in_memory,
     apply_by_completeness,
@@ -177,8 +176,8 @@ class SRCClassifier(ResidualVoting):
 
         functions = complete_residuals, self._incomplete_residuals
         residuals_of_block = partial(apply_by_completeness, *functions)
-        with keep_groups_together(self.coder_):
-            return map_rows(residuals_of_block, X, 3 * dictionary.row_bytes)
+        row_bytes, group_size = 3 * dictionary.row_bytes, self.coder_.group_size
+        return map_rows(residuals_of_block, X, row_bytes, group_size)
 
     def _incomplete_residuals(self, X: Array) -> Array:  # (n, n_classes)
         """Compute residuals over the observed features of each row."""

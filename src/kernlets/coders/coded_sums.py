@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes, Statistics
-from ..data.block_loop import keep_groups_together
 from ..data.missing import fill_missing, has_missing, split_mask
 from ..data.rows import sum_rows
 from ..loops import ops
@@ -113,9 +112,14 @@ def code_and_sum(
     m, r = dictionary.weights.shape
     result_bytes = 8 * m * (m + 2 * r)  # the sums, and the worst samples
     row_bytes = 4 * dictionary.row_bytes
-    row_options = {"result_bytes": result_bytes, "numbered": weights is not None}
-    with keep_groups_together(coder):
-        total = sum_rows(block_sums, X, row_bytes, **row_options)
+    total = sum_rows(
+        block_sums,
+        X,
+        row_bytes,
+        numbered=weights is not None,
+        result_bytes=result_bytes,
+        group_size=coder.group_size,
+    )
     if weights is not None:  # model files hold whole counts
         total = replace(total, uses=np.floor(total.uses).astype(np.int64))
     astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype

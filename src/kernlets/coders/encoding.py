@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
-from ..data.block_loop import keep_groups_together, map_blocks
+from ..data.block_loop import map_blocks
+from ..data.limits import at_work
 from ..data.missing import has_missing, incomplete_rows, replace_incomplete_rows
 from ..dictionaries import ExplicitDictionary
 from ..numerics.arrays import as_float, as_like, index_like, is_array
-from ..numerics.convergence import warn_once_at_end
-from ..numerics.scaling import quiet
-from ..numerics.threads import serial_blas
 from .bookkeeping import concatenate, replace_rows
 from .masked import incomplete_codes, refuse_incomplete_groups
 from .omp import OMP
@@ -72,16 +70,16 @@ def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> Spar
         )
 
     def code_complete(block: Array) -> SparseCodes:
-        with quiet():  # the coder refuses residuals that overflow
-            if uses_rows and isinstance(coder, OMP):
-                return coder.solve_rows(atoms, block, dictionary.energy(block))
-            corr, energy = dictionary.correlate(block), dictionary.energy(block)
-            return coder.solve(gram, corr, energy)
+        energy = dictionary.energy(block)
+        if uses_rows and isinstance(coder, OMP):
+            return coder.solve_rows(atoms, block, energy)
+        return coder.solve(gram, dictionary.correlate(block), energy)
 
     # BLAS threads started for the Gram matrix would compete with those of the blocks
-    with warn_once_at_end(), serial_blas, keep_groups_together(coder):
+    with at_work():
         gram = None if uses_rows else dictionary.gram()
-        return concatenate(map_blocks(code, X, dictionary.row_bytes))
+        blocks = map_blocks(code, X, dictionary.row_bytes, coder.group_size)
+    return concatenate(blocks)
 
 
 def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:

@@ -34,19 +34,6 @@ READERS = 3  # blocks in work at once: some are read while a GPU works on one
 BLOCKS = 2 * READERS  # half of the GPU's memory limit is for sums and results
 
 
-_group_size: ContextVar[int] = ContextVar("kernlets_rows_together", default=1)
-
-
-@contextmanager
-def keep_groups_together(coder: Any) -> Iterator[None]:
-    """Make all loops inside cut rows only between groups of this coder."""
-    token = _group_size.set(int(getattr(coder, "group_size", 1)))
-    try:
-        yield
-    finally:
-        _group_size.reset(token)
-
-
 @dataclass(frozen=True)
 class BlockPlan:
     """The number of rows in a block, and the number of blocks processed at once.
@@ -62,10 +49,17 @@ class BlockPlan:
     at_once: int
 
     @classmethod
-    def of(cls, row_bytes: int, source: Any = None, result_bytes: int = 0) -> BlockPlan:
+    def of(
+        cls,
+        row_bytes: int,
+        source: Any = None,
+        result_bytes: int = 0,
+        group_size: int = 1,
+    ) -> BlockPlan:
         """Plan blocks that need `row_bytes` of working memory for each row.
 
         `result_bytes` is the size of the result of a block, which waits to be added.
+        Rows are cut only between groups of `group_size` rows.
         """
         bytes_per_row = max(1, row_bytes + source_bytes(source))
         memory, gpu_bytes = memory_limit(source), gpu_total_memory(source)
@@ -75,7 +69,6 @@ class BlockPlan:
             rows = min(memory // BLOCKS, gpu_bytes // GPU_SHARE) // bytes_per_row
         else:
             rows = _affordable_rows(memory // (2 * bytes_per_row))
-        group_size = _group_size.get()
         rows = group_size * max(1, rows // group_size)
         at_once = memory // (2 * (bytes_per_row * rows + result_bytes))
         max_at_once = (
@@ -109,9 +102,11 @@ def block_slices(n: int, row_bytes: int, source: Any = None) -> list[slice]:
     return BlockPlan.of(row_bytes, source).slices(n)
 
 
-def map_blocks(f: Callable[[Array], Result], X: Array, row_bytes: int) -> list[Result]:
+def map_blocks(
+    f: Callable[[Array], Result], X: Array, row_bytes: int, group_size: int = 1
+) -> list[Result]:
     """Return [f(block)] for the blocks of one array; NumPy blocks run on threads."""
-    plan = BlockPlan.of(row_bytes, X)
+    plan = BlockPlan.of(row_bytes, X, group_size=group_size)
     row_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
     return _run_blocks(lambda rows: apply_rows(f, X, rows), row_slices, X, plan)
 
@@ -130,6 +125,7 @@ def stacked_rows(
     X: Array,
     row_bytes: int,
     rows: np.ndarray | slice | None = None,
+    group_size: int = 1,
 ) -> Array:
     """Apply f to blocks of the selected rows of one array and stack the results."""
     n = X.shape[0] if rows is None else _n_rows(rows)
@@ -138,7 +134,7 @@ def stacked_rows(
     def run(block_slice: slice) -> None:
         stacked.put(block_slice, apply_rows(f, X, _select_block(rows, block_slice)))
 
-    plan = BlockPlan.of(row_bytes, X)
+    plan = BlockPlan.of(row_bytes, X, group_size=group_size)
     _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
     return stacked.result()
 
@@ -189,6 +185,7 @@ def sum_blocks(
     row_bytes: int,
     numbered: bool = False,
     result_bytes: int = 0,
+    group_size: int = 1,
 ) -> Any:
     """Return Σ f(block) over the blocks of several arrays; see `rows.sum_rows`."""
 
@@ -198,7 +195,7 @@ def sum_blocks(
         return apply_rows(lambda block: f(block, *extra), array, rows)
 
     total = None
-    for group in _block_groups(arrays, row_bytes, result_bytes):
+    for group in _block_groups(arrays, row_bytes, result_bytes, group_size):
         for result in parallel(compute_block, group):
             total = result if total is None else _add(total, result)
     return total
@@ -213,13 +210,13 @@ def _add(total: Any, term: Any) -> Any:
 
 
 def _block_groups(
-    arrays: Iterable[Array], row_bytes: int, result_bytes: int
+    arrays: Iterable[Array], row_bytes: int, result_bytes: int, group_size: int
 ) -> Iterator[list[tuple[Array, slice, int]]]:
     """Yield blocks to process at once: array, rows in it, number of its first row."""
     group: list[tuple[Array, slice, int]] = []
     first = 0
     for array in arrays:
-        plan = BlockPlan.of(row_bytes, array, result_bytes)
+        plan = BlockPlan.of(row_bytes, array, result_bytes, group_size)
         for rows in plan.slices(array.shape[0]):
             group.append((array, rows, first))
             if len(group) >= plan.at_once:

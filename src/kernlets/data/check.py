@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import partial
 from typing import Any, Literal
 
@@ -44,8 +43,6 @@ from .rows import on_dask
 from .stream import Blocks, is_blocks
 
 GPU_ROWS_SHARE = 2  # a GPU gets all rows at once up to this part of its memory limit
-
-_trusted_rows: ContextVar[Any] = ContextVar("checked", default=None)
 
 Containers = Literal["memory", "array", "disk", "dask", "stream"]
 """What a caller of `check_rows` can work with, and all that is to its left.
@@ -83,8 +80,14 @@ def check_rows(
     the blocks of a stream get the type of the first. A checked stream can be read
     repeatedly if X can.
     """
-    if _is_like_model(estimator, X, reset, like):
-        return X
+    if _needs_no_change(X, like, ensure_min_samples):
+        if reset:
+            vars(estimator).pop("feature_names_in_", None)
+            estimator.n_features_in_ = X.shape[1]
+            return X
+        n_features = getattr(estimator, "n_features_in_", None)
+        if n_features == X.shape[1] and not hasattr(estimator, "feature_names_in_"):
+            return X
     if containers != "stream" or not is_blocks(X):
         return _check_array(
             estimator, X, reset, containers, like, allow_nan, ensure_min_samples
@@ -95,22 +98,19 @@ def check_rows(
     return Blocks(read_again, getattr(X, "n_rows", None))
 
 
-def _is_like_model(estimator: Any, X: Any, reset: bool, like: Array | None) -> bool:
-    """Whether X is a finite array of the model's dtype and number of features.
+def _needs_no_change(X: Any, like: Array | None, ensure_min_samples: int) -> bool:
+    """Whether X is finite, and an array of NumPy that is computed as it is.
 
-    Such rows need no conversion; scikit-learn's check of one row would take as long as
-    a prediction.
+    Most rows are, and then scikit-learn's check takes as long as the prediction of a
+    row. It reads all others, and writes the errors.
     """
-    return (
-        not reset
-        and type(X) is type(like) is np.ndarray
-        and X.ndim == 2
-        and X.dtype == like.dtype
-        and X.shape[0] > 0
-        and X.shape[1] == getattr(estimator, "n_features_in_", None)
-        and not hasattr(estimator, "feature_names_in_")
-        and all_finite(X)
-    )
+    if type(X) is not np.ndarray or X.ndim != 2 or 0 in X.shape:
+        return False
+    if like is None:
+        has_right_type = X.dtype in FLOATS and options.device is None
+    else:
+        has_right_type = type(like) is np.ndarray and X.dtype == like.dtype
+    return has_right_type and len(X) >= ensure_min_samples and all_finite(X)
 
 
 def _check_blocks(
@@ -142,9 +142,6 @@ def _check_array(
     ensure_min_samples: int = 1,
     streamed: bool = False,
 ) -> Any:
-    if X is _trusted_rows.get() and is_array(X) and not is_lazy(X):
-        check_features(estimator, _check_shape(X, ensure_min_samples), reset)
-        return _move_like_model(X, like, streamed, allow_nan)
     X = masked_to_nan(X)
     if is_dask(X):
         if not takes_dask(containers):
@@ -158,7 +155,9 @@ def _check_array(
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     X = _keep_large_on_host(X, like)
-    if has_sparse_blocks(X) or (is_sparse(X) and not _takes_sparse(estimator)):
+    if has_sparse_blocks(X) or (
+        is_sparse(X) and (streamed or not _takes_sparse(estimator))
+    ):
         raise TypeError(_sparse_advice(estimator))
     if is_torch(X) and str(X.layout) != "torch.strided":
         raise TypeError("X is a sparse tensor: pass X.to_dense()")
@@ -247,20 +246,6 @@ def _refuse_no_columns(X: Any) -> None:
             f"Found array with 0 feature(s) (shape={tuple(shape)}) while a minimum of "
             "1 is required: X has no columns"
         )
-
-
-@contextmanager
-def trust_checked_rows(X: Any) -> Iterator[Any]:
-    """Let estimators inside accept X, a result of `check_rows`, without checking it.
-
-    They still compare the number of features. Only this object is trusted, and only
-    inside the context.
-    """
-    token = _trusted_rows.set(X)
-    try:
-        yield X
-    finally:
-        _trusted_rows.reset(token)
 
 
 def refuse_cluster(X: Any, error: str) -> None:

@@ -32,11 +32,12 @@ class LazyRows:
         f: Callable[[Array], Array] | None = None,  # rows -> rows, one by one
         row_bytes: int = 8,  # working memory of f for one row
         rows: np.ndarray | None = None,  # row numbers in the source; None means all
+        group_size: int = 1,  # f gets whole groups of so many rows
     ) -> None:
         self.source, self._f, self._rows = source, f, rows
-        self.row_bytes = row_bytes
+        self.row_bytes, self._group_size = row_bytes, group_size
         self._count = source.shape[0] if rows is None else len(rows)
-        first = self[:1]
+        first = self[:group_size]
         self.empty_rows = first[:0]  # with the library, dtype and device of the rows
         self.shape = (self._count, *first.shape[1:])
         self.dtype = first.dtype
@@ -71,7 +72,9 @@ class LazyRows:
             )
         if self._rows is not None:
             rows = self._rows[rows]
-        return stacked_rows(self._f or as_float, self.source, self.row_bytes, rows)
+        return stacked_rows(
+            self._f or as_float, self.source, self.row_bytes, rows, self._group_size
+        )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self[:], dtype=dtype)
@@ -85,8 +88,12 @@ class LazyRows:
                 if isinstance(source, LazyRows)
                 else source[rows]
             )
-            return LazyRows(source_rows, self._f, self.row_bytes)
-        return LazyRows(self.source, self._f, self.row_bytes, self._rows[rows])
+            return LazyRows(
+                source_rows, self._f, self.row_bytes, None, self._group_size
+            )
+        return LazyRows(
+            self.source, self._f, self.row_bytes, self._rows[rows], self._group_size
+        )
 
 
 def is_lazy(X: Any) -> bool:

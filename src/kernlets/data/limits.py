@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..numerics.convergence import warn_once_at_end
 from ..numerics.scaling import quiet
 from ..numerics.threads import serial_blas
 
+_is_at_work: ContextVar[bool] = ContextVar("kernlets_at_work", default=False)
 FREE_SHARE = 2  # without an option, a call may take 1/2 of a GPU's free memory
 
 
@@ -95,16 +97,19 @@ def at_work() -> Iterator[None]:
     """A block of code that computes, for an estimator or a task on a cluster.
 
     BLAS runs on one thread. NumPy does not warn of overflow, since results are checked.
-    One warning tells of all iterations without convergence.
+    One warning tells of all iterations without convergence. Inside such a block, also
+    in the threads of the library, another one changes nothing.
     """
-    with (
-        warn_once_at_end(),
-        serial_blas,
-        quiet(),
-        advise_when_full(),
-        advise_when_unsolvable(),
-    ):
-        yield
+    with advise_when_full(), advise_when_unsolvable():
+        if _is_at_work.get():
+            yield
+            return
+        token = _is_at_work.set(True)
+        try:
+            with warn_once_at_end(), serial_blas, quiet():
+                yield
+        finally:
+            _is_at_work.reset(token)
 
 
 @contextmanager

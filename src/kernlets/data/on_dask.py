@@ -133,27 +133,34 @@ def _refuse_bag(X: Any) -> None:
         )
 
 
-def map_rows(f: Callable[[Array], Array], X: da.Array, row_bytes: int) -> da.Array:
+def map_rows(
+    f: Callable[[Array], Array], X: da.Array, row_bytes: int, group_size: int = 1
+) -> da.Array:
     """Apply f to the chunks lazily; the result is another Dask array."""
-    like = _to_host(f(to_device(_example_row(X))))
-    job = pack(partial(_map_chunk, f, row_bytes))
+    like = _to_host(f(to_device(_example_rows(X, group_size))))
+    job = pack(partial(_map_chunk, f, row_bytes, group_size))
     source = origin_of(X)
     return apply_maps(replace(source, maps=(*source.maps, job), sample=None), like)
 
 
-def _example_row(X: da.Array) -> np.ndarray:
-    """Return a row of the shape and dtype of the rows of X."""
+def _example_rows(X: da.Array, n: int) -> np.ndarray:
+    """Return rows of the shape and dtype of the rows of X."""
     if X.ndim > 1:
-        return as_float(np.ones((1, X.shape[1]), X.dtype))
+        return as_float(np.ones((n, X.shape[1]), X.dtype))
     sample = origin_of(X).sample
     return np.empty(0, dtype=object) if sample is None else sample
 
 
 def _map_chunk(
-    f: Callable[[Array], Array], row_bytes: int, chunk: np.ndarray, _: Any
+    f: Callable[[Array], Array],
+    row_bytes: int,
+    group_size: int,
+    chunk: np.ndarray,
+    _: Any,
 ) -> Array:
     _check_chunk(chunk)
-    return _to_host(stacked_rows(f, _to_worker_device(chunk), row_bytes))
+    rows = _to_worker_device(chunk)
+    return _to_host(stacked_rows(f, rows, row_bytes, None, group_size))
 
 
 def _to_worker_device(chunk: np.ndarray) -> Array:
@@ -169,7 +176,11 @@ def _to_host(rows: Array) -> Array:
 
 
 def sum_rows(
-    f: Callable[..., Any], X: da.Array, row_bytes: int, numbered: bool = False
+    f: Callable[..., Any],
+    X: da.Array,
+    row_bytes: int,
+    numbered: bool = False,
+    group_size: int = 1,
 ) -> Any:
     """Return Σ f(block): workers sum within chunks, and then over chunks in a tree."""
     chunk_ends = np.cumsum(X.chunks[0]).tolist()
@@ -177,7 +188,9 @@ def sum_rows(
         (end - n, end) if n else None
         for end, n in zip(chunk_ends, X.chunks[0], strict=True)
     ]
-    total = sum_chunks(partial(_sum_chunk, f, row_bytes, numbered), X, spans)
+    total = sum_chunks(
+        partial(_sum_chunk, f, row_bytes, numbered, group_size), X, spans
+    )
     report_rows(X.shape[0])
     return total
 
@@ -186,6 +199,7 @@ def _sum_chunk(
     f: Callable[..., Any],
     row_bytes: int,
     numbered: bool,
+    group_size: int,
     chunk: np.ndarray,
     span: tuple[int, int],
 ) -> Any:
@@ -195,7 +209,10 @@ def _sum_chunk(
         return f(block, span[0] + number)
 
     block_function = apply_numbered if numbered else f
-    return sum_blocks(block_function, [_to_worker_device(chunk)], row_bytes, numbered)
+    arrays = [_to_worker_device(chunk)]
+    return sum_blocks(
+        block_function, arrays, row_bytes, numbered, group_size=group_size
+    )
 
 
 def take_rows(X: da.Array, row_numbers: np.ndarray) -> Array:

@@ -239,24 +239,30 @@ def cache_rows(X: Any) -> AbstractContextManager[Any]:
     return nullcontext(X)
 
 
-def map_rows(f: Callable[[Array], Array], X: Any, row_bytes: int) -> Any:
+def map_rows(
+    f: Callable[[Array], Array], X: Any, row_bytes: int, group_size: int = 1
+) -> Any:
     """Apply f to blocks of rows and stack the results in one array.
+
+    Rows are cut only between groups of `group_size` rows.
 
     For an iterable of blocks the result is an iterable with one result per block, for
     a Dask array it is a Dask array. If X is not in memory and the result is larger
     than half of the memory option, it is `LazyRows`.
     """
     if is_dask(X):
-        return on_dask().map_rows(f, X, row_bytes)
+        return on_dask().map_rows(f, X, row_bytes, group_size)
     if is_blocks(X):
         if isinstance(X, Iterator):
-            return (map_rows(f, block, row_bytes) for block in read_ahead(X))
-        return Blocks(lambda: map_rows(f, iter(X), row_bytes))
+            return (
+                map_rows(f, block, row_bytes, group_size) for block in read_ahead(X)
+            )
+        return Blocks(lambda: map_rows(f, iter(X), row_bytes, group_size))
     if is_lazy(X):
-        lazy_rows = LazyRows(X, f, row_bytes)
+        lazy_rows = LazyRows(X, f, row_bytes, None, group_size)
         if lazy_rows.ndim == 2 and lazy_rows.nbytes > memory_limit(lazy_rows) // 2:
             return lazy_rows
-    return stacked_rows(f, X, row_bytes)
+    return stacked_rows(f, X, row_bytes, None, group_size)
 
 
 def apply_to_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> Any:
@@ -272,13 +278,15 @@ def sum_rows(
     row_bytes: int,
     numbered: bool = False,
     result_bytes: int = 0,
+    group_size: int = 1,
 ) -> Any:
     """Return Σ f(block) over blocks of rows, added in the order of the rows.
 
     With `numbered` f gets the number of the first row of the block as a second
-    argument. Pass the size of a result, `result_bytes`, if it is large.
+    argument. Pass the size of a result, `result_bytes`, if it is large. Rows are cut
+    only between groups of `group_size` rows.
     """
     if is_dask(X):
-        return on_dask().sum_rows(f, X, row_bytes, numbered)
+        return on_dask().sum_rows(f, X, row_bytes, numbered, group_size)
     arrays = read_ahead(X) if is_blocks(X) else [X]
-    return sum_blocks(f, arrays, row_bytes, numbered, result_bytes)
+    return sum_blocks(f, arrays, row_bytes, numbered, result_bytes, group_size)

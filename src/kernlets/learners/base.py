@@ -18,7 +18,6 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
-from ..data.block_loop import keep_groups_together
 from ..data.check import check_rows, refuse_cluster
 from ..data.rows import apply_to_rows, map_rows, sum_rows
 from ..data.stream import apply_to_source, is_one_array, no_blocks_error
@@ -195,9 +194,12 @@ class DictionaryLearner(
         apply, compute = (
             (map_rows, _squared_residuals) if per_sample else (sum_rows, _error_sums)
         )
-        compute = partial(compute, self.dictionary_, self.coder_)
-        with keep_groups_together(self.coder_):
-            errors = apply(compute, self._new_rows(X), self.dictionary_.row_bytes)
+        errors = apply(
+            partial(compute, self.dictionary_, self.coder_),
+            self._new_rows(X),
+            self.dictionary_.row_bytes,
+            group_size=self.coder_.group_size,
+        )
         if errors is None:
             raise no_blocks_error()
         return errors if per_sample else float(errors[0] / errors[1])
@@ -241,8 +243,7 @@ def codes_of_rows(
 ) -> Any:  # (n, m)
     """Compute codes where the rows are; `LazyRows` if they do not fit into memory."""
     encode_block = partial(_encode_block, dictionary, coder, sparse_output)
-    with keep_groups_together(coder):
-        return map_rows(encode_block, X, 2 * dictionary.row_bytes)
+    return map_rows(encode_block, X, 2 * dictionary.row_bytes, coder.group_size)
 
 
 def map_codes(compute: Callable[..., Array], codes: Any, weights: Array) -> Any:
