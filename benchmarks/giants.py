@@ -25,7 +25,7 @@ import torch
 from kernlets import KSVD, OMP, NystroemMap, OnlineDictionary, options
 from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.loops.rows_omp import rows_omp
+from kernlets.loops.omp.reference import rows_omp
 
 from .harness.records import write_json
 from .harness.timing import timed, timed_median

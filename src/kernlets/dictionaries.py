@@ -20,8 +20,8 @@ from .contracts import Array, Dictionary, SparseCodes
 from .data.block_loop import stacked_rows
 from .data.limits import memory_limit
 from .kernels import Kernel
-from .loops import ops
 from .loops.codes import codes_cross
+from .loops.table import subtract_codes
 from .numerics.arrays import (
     as_like,
     diagonal,
@@ -466,7 +466,7 @@ class AnchoredDictionary(Dictionary):
 
     def errors_in_span(self, codes: SparseCodes) -> Array:  # (N,)
         """Squared errors within the span, ‖f − Γ·atoms‖²."""
-        residual = ops.subtract_codes(
+        residual = subtract_codes(
             self.features, codes.indices, codes.values, self.atoms
         )
         return row_norms(residual)

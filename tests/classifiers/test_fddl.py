@@ -23,7 +23,7 @@ from kernlets.classifiers.fddl_objective import (
     improve_atoms,
 )
 from kernlets.datasets import unit_norm
-from kernlets.loops import reference
+from kernlets.loops.lasso import reference
 
 COUNTS, SIZES = [5, 3, 4], [2, 4, 3]
 LABELS, OWNERS = np.repeat(range(3), COUNTS), np.repeat(range(3), SIZES)

@@ -10,7 +10,7 @@ from kernlets.coders import encode
 from kernlets.config import options
 from kernlets.contracts import SparseCodes
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.loops import ops
+from kernlets.loops import table
 
 P, M, WIDTH = 16, 4, 7
 DISTANCES = [1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10, 1e-12]
@@ -23,7 +23,8 @@ def coded(coder):
 
 def by_rows(positive):
     def pursue(atoms, X):
-        codes = ops.rows_omp(atoms, X, (X * X).sum(1), WIDTH, 0.0, positive)
+        operation = table.positive_rows_omp if positive else table.rows_omp
+        codes = operation(atoms, X, (X * X).sum(1), WIDTH, 0.0)
         return SparseCodes(*codes[:2], atoms.shape[0], codes[2])
 
     return pursue

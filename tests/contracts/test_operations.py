@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -10,54 +9,47 @@ import sys
 import numpy as np
 import pytest
 
-from kernlets.loops import masked, ops, reference, reference_budget
-from kernlets.loops.ops import OPERATIONS
+from kernlets.loops import table
+from kernlets.loops.budget import reference as budget_reference
+from kernlets.loops.budget.types import ERROR, BudgetPursuit, Rules, Stock
+from kernlets.loops.lasso import reference as lasso_reference
+from kernlets.loops.omp import reference as omp_reference
+from kernlets.loops.updates import reference as updates_reference
 
-HOMES = ("reference", "numba_", "torch_", "cuda")
+# "cuda" has the twins for torch, with their arguments on a GPU: Triton's if installed
+LIBRARIES = ("reference", "numba", "torch", "cuda")
 DTYPES = (np.float64, np.float32)
+OPERATIONS = {
+    name: value
+    for name, value in vars(table).items()
+    if isinstance(value, table.Operation)
+}
 
 
-class OnGPU:
-    """The torch twins with their arguments on a GPU: Triton's where there is one."""
-
-    __name__ = "kernlets.loops.torch_"
-    device = "cuda"
-
-    def __getattr__(self, name):
-        return getattr(importlib.import_module(self.__name__), name)
-
-
-@pytest.fixture(params=HOMES)
-def home(request):
-    if request.param in ("torch_", "cuda"):
+@pytest.fixture(params=LIBRARIES)
+def library(request):
+    if request.param in ("torch", "cuda"):
         torch = pytest.importorskip("torch", reason="torch is not installed")
         if request.param == "cuda" and not torch.cuda.is_available():
             pytest.skip("no GPU")
-    if request.param == "cuda":
-        return OnGPU()
-    return importlib.import_module(f"kernlets.loops.{request.param}")
+    return request.param
 
 
-def module(home, name):
-    """Where a home has an operation: some are in a file of their own."""
-    return ops.load_loops(home.__name__.removeprefix("kernlets.loops."), name)
-
-
-def call(home, name, *args):
-    """Run one operation on NumPy arrays wherever it lives; in-place changes return."""
-    if not home.__name__.endswith("torch_"):
-        return getattr(module(home, name), name)(*args)
+def call(library, name, *args):
+    """Run one operation of a library on NumPy arrays; in-place changes return."""
+    if library in ("reference", "numba"):
+        return OPERATIONS[name].loop(library)(*args)
     import torch
 
-    device = "cuda" if isinstance(home, OnGPU) else "cpu"
+    device = "cuda" if library == "cuda" else "cpu"
 
     def there(a):
-        if isinstance(a, ops.Stock):
-            return ops.Stock(*map(there, a))
+        if isinstance(a, Stock):
+            return Stock(*map(there, a))
         return torch.as_tensor(a, device=device) if isinstance(a, np.ndarray) else a
 
     def back(before, after):
-        if isinstance(before, ops.Stock):
+        if isinstance(before, Stock):
             for part, changed in zip(before, after, strict=True):
                 back(part, changed)
         elif isinstance(before, np.ndarray):
@@ -67,7 +59,7 @@ def call(home, name, *args):
         return a.cpu().numpy() if isinstance(a, torch.Tensor) else a
 
     moved = [there(a) for a in args]
-    result = getattr(module(home, name), name)(*moved)
+    result = OPERATIONS[name].loop("torch")(*moved)
     for before, after in zip(args, moved, strict=True):
         back(before, after)
     return tuple(map(here, result)) if isinstance(result, tuple) else here(result)
@@ -91,15 +83,20 @@ def dense(indices, values, m):
     return codes
 
 
-def test_every_operation_has_every_implementation(home):
-    assert all(callable(getattr(module(home, name), name)) for name in OPERATIONS)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_operation_has_every_implementation(library, name):
+    assert callable(OPERATIONS[name].loop("torch" if library == "cuda" else library))
+
+
+def test_there_are_operations():
+    assert len(OPERATIONS) == 18
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_omp_is_the_textbook_algorithm(home, rng, dtype):
+def test_omp_is_the_textbook_algorithm(library, rng, dtype):
     X, atoms = problem(rng, dtype=dtype)
-    expected = reference.omp(*products(X, atoms), 6, 0.0)
-    found = call(home, "omp", *products(X, atoms), 6, 0.0)
+    expected = omp_reference.omp(*products(X, atoms), 6, 0.0)
+    found = call(library, "omp", *products(X, atoms), 6, 0.0)
     tolerance = 1e-10 if dtype == np.float64 else 2e-3
     assert found[1].dtype == dtype
     np.testing.assert_array_equal(found[0], expected[0])
@@ -107,37 +104,37 @@ def test_omp_is_the_textbook_algorithm(home, rng, dtype):
     np.testing.assert_allclose(found[2], expected[2], rtol=tolerance, atol=tolerance)
 
 
-def test_omp_residual_is_orthogonal_to_the_chosen_atoms(home, rng):
+def test_omp_residual_is_orthogonal_to_the_chosen_atoms(library, rng):
     X, atoms = problem(rng)
-    indices, values, error = call(home, "omp", *products(X, atoms), 5, 0.0)
+    indices, values, error = call(library, "omp", *products(X, atoms), 5, 0.0)
     left = X - dense(indices, values, len(atoms)) @ atoms
     chosen = np.take_along_axis(left @ atoms.T, indices.astype(int), axis=1)
     np.testing.assert_allclose(chosen, 0, atol=1e-12)
     np.testing.assert_allclose(error, (left**2).sum(1), rtol=1e-10)
 
 
-def test_omp_stops_at_the_error_asked_for(home, rng):
+def test_omp_stops_at_the_error_asked_for(library, rng):
     X, atoms = problem(rng)
-    indices, values, error = call(home, "omp", *products(X, atoms), 20, 4.0)
+    indices, values, error = call(library, "omp", *products(X, atoms), 20, 4.0)
     steps = (indices >= 0).sum(1)
     assert (error <= 4.0).all() and steps.min() < steps.max()
-    _, _, before = call(home, "omp", *products(X, atoms), int(steps.max()) - 1, 4.0)
+    _, _, before = call(library, "omp", *products(X, atoms), int(steps.max()) - 1, 4.0)
     assert (before[steps == steps.max()] > 4.0).all()
 
 
-def test_omp_of_an_atom_is_that_atom(home, rng):
+def test_omp_of_an_atom_is_that_atom(library, rng):
     _, atoms = problem(rng)
-    indices, values, error = call(home, "omp", *products(3 * atoms, atoms), 4, 0.0)
+    indices, values, error = call(library, "omp", *products(3 * atoms, atoms), 4, 0.0)
     np.testing.assert_allclose(dense(indices, values, 30), 3 * np.eye(30), atol=1e-12)
     assert (indices[:, 1:] == -1).all() and error.max() < 1e-12
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_omp_survives_zero_signals_ties_and_repeated_atoms(home, rng, dtype):
+def test_omp_survives_zero_signals_ties_and_repeated_atoms(library, rng, dtype):
     X, atoms = problem(rng, n=8, p=4, m=6, dtype=dtype)
     atoms = np.concatenate([atoms, atoms, -atoms])  # every atom three times
     X[0] = 0
-    indices, values, error = call(home, "omp", *products(X, atoms), 10, 0.0)
+    indices, values, error = call(library, "omp", *products(X, atoms), 10, 0.0)
     assert (indices[0] == -1).all() and (values[0] == 0).all() and error[0] == 0
     assert np.isfinite(values).all()
     for row in indices:
@@ -149,11 +146,11 @@ def test_omp_survives_zero_signals_ties_and_repeated_atoms(home, rng, dtype):
 
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_lasso_meets_the_optimality_conditions(home, rng, positive, dtype):
+def test_lasso_meets_the_optimality_conditions(library, rng, positive, dtype):
     X, atoms = problem(rng, dtype=dtype)
     gram, corr, _ = products(X, atoms)
     tol = 8 * np.finfo(dtype).eps  # as fine as the dtype allows
-    codes, _ = call(home, "lasso", gram, corr, 0.3, positive, 5000, float(tol))
+    codes, _ = call(library, "lasso", gram, corr, 0.3, positive, 5000, float(tol))
     slope = corr - codes @ gram
     tolerance = 1e-10 if dtype == np.float64 else 1e-4
     assert codes.dtype == dtype
@@ -166,32 +163,32 @@ def test_lasso_meets_the_optimality_conditions(home, rng, positive, dtype):
     assert 0 < (codes != 0).mean() < 1
 
 
-def test_lasso_leaves_atoms_that_are_zero_alone(home, rng):
+def test_lasso_leaves_atoms_that_are_zero_alone(library, rng):
     X, atoms = problem(rng, n=10)
     atoms[4] = 0
     gram, corr, _ = products(X, atoms)
-    codes, _ = call(home, "lasso", gram, corr, 0.3, False, 5000, 1e-12)
+    codes, _ = call(library, "lasso", gram, corr, 0.3, False, 5000, 1e-12)
     rest = np.delete(np.arange(30), 4)
     part = corr[:, rest], 0.3, False, 5000, 1e-12
-    expected, _ = reference.lasso(gram[np.ix_(rest, rest)], *part)
+    expected, _ = lasso_reference.lasso(gram[np.ix_(rest, rest)], *part)
     assert not codes[:, 4].any()
     np.testing.assert_allclose(codes[:, rest], expected, atol=1e-10)
 
 
-def test_lasso_is_scikit_learns(home, rng):
+def test_lasso_is_scikit_learns(library, rng):
     from sklearn.linear_model import Lasso
 
     X, atoms = problem(rng, n=10)
     gram, corr, _ = products(X, atoms)
-    codes, _ = call(home, "lasso", gram, corr, 0.2, False, 5000, 1e-9)
+    codes, _ = call(library, "lasso", gram, corr, 0.2, False, 5000, 1e-9)
     peer = Lasso(alpha=0.2 / X.shape[1], fit_intercept=False, tol=1e-12, max_iter=10**5)
     np.testing.assert_allclose(codes, peer.fit(atoms.T, X.T).coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_l1_distances(home, rng, dtype):
+def test_l1_distances(library, rng, dtype):
     X, Y = rng.standard_normal((7, 5)).astype(dtype), rng.random((4, 5)).astype(dtype)
-    found = call(home, "l1_distances", X, Y)
+    found = call(library, "l1_distances", X, Y)
     naive = [[sum(abs(a - b) for a, b in zip(x, y, strict=True)) for y in Y] for x in X]
     assert found.dtype == dtype
     np.testing.assert_allclose(found, naive, rtol=1e-5)
@@ -206,62 +203,62 @@ def naive_hadamard(X):
 
 @pytest.mark.parametrize("d", [1, 2, 4, 8, 16, 32, 128, 512])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_fwht(home, rng, d, dtype):
+def test_fwht(library, rng, d, dtype):
     X = rng.standard_normal((5, d)).astype(dtype)
     expected = naive_hadamard(X)
-    call(home, "fwht", X)
+    call(library, "fwht", X)
     np.testing.assert_allclose(X, expected, atol=2 * d * np.finfo(dtype).eps)
 
 
-def test_fwht_twice_is_d_times_the_identity(home, rng):
+def test_fwht_twice_is_d_times_the_identity(library, rng):
     X = rng.standard_normal((3, 64))
     twice = X.copy()
-    call(home, "fwht", twice)
-    call(home, "fwht", twice)
+    call(library, "fwht", twice)
+    call(library, "fwht", twice)
     np.testing.assert_allclose(twice, 64 * X, atol=1e-12)
 
 
 def test_fwht_wants_a_power_of_two(rng):
     with pytest.raises(ValueError, match=r"12 columns.*pad"):
-        ops.fwht(rng.standard_normal((3, 12)))
+        table.fwht(rng.standard_normal((3, 12)))
 
 
-def test_subtract_codes(home, rng):
+def test_subtract_codes(library, rng):
     X, atoms = problem(rng)
-    indices, values, _ = reference.omp(*products(X, atoms), 5, 6.0)
+    indices, values, _ = omp_reference.omp(*products(X, atoms), 5, 6.0)
     assert (indices == -1).any()
     expected = X - dense(indices, values, 30) @ atoms
-    found = call(home, "subtract_codes", X, indices.astype(np.int64), values, atoms)
+    found = call(library, "subtract_codes", X, indices.astype(np.int64), values, atoms)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def swept(home, rng, exact, dtype=np.float64):
+def swept(library, rng, exact, dtype=np.float64):
     X, atoms = problem(rng, n=200, m=15, dtype=dtype)
-    indices, values, _ = reference.omp(*products(X, atoms), 3, 2.0)
+    indices, values, _ = omp_reference.omp(*products(X, atoms), 3, 2.0)
     indices = indices.astype(np.int64)
     indices[indices == 7] = -1  # an atom that nobody uses
     values[indices == -1] = 0
     residual = X - dense(indices, values, 15) @ atoms
     before = {"values": values.copy(), "atoms": atoms.copy(), "X": X}
     order = np.random.default_rng(5).permutation(15)
-    call(home, "ksvd_sweep", residual, atoms, indices, values, order, exact)
+    call(library, "ksvd_sweep", residual, atoms, indices, values, order, exact)
     return X, atoms, indices, values, residual, before
 
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sweep_is_the_reference_sweep(home, rng, exact, dtype):
+def test_sweep_is_the_reference_sweep(library, rng, exact, dtype):
     seed = rng.integers(2**31)
-    found = swept(home, np.random.default_rng(seed), exact, dtype)
-    expected = swept(reference, np.random.default_rng(seed), exact, dtype)
+    found = swept(library, np.random.default_rng(seed), exact, dtype)
+    expected = swept("reference", np.random.default_rng(seed), exact, dtype)
     tolerance = 1e-9 if dtype == np.float64 else 2e-4
     for ours, theirs in zip(found[1:5], expected[1:5], strict=True):
         np.testing.assert_allclose(ours, theirs, atol=tolerance)
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_sweep_keeps_supports_and_norms_and_never_raises_the_error(home, rng, exact):
-    X, atoms, indices, values, residual, before = swept(home, rng, exact)
+def test_sweep_keeps_supports_and_norms_and_never_raises_the_error(library, rng, exact):
+    X, atoms, indices, values, residual, before = swept(library, rng, exact)
     np.testing.assert_allclose((atoms**2).sum(1), 1)
     np.testing.assert_array_equal(values[indices == -1], 0)
     np.testing.assert_array_equal(atoms[7], before["atoms"][7])
@@ -271,11 +268,11 @@ def test_sweep_keeps_supports_and_norms_and_never_raises_the_error(home, rng, ex
     assert (left**2).sum() < (old**2).sum()
 
 
-def test_exact_sweep_takes_the_leading_singular_pair(home, rng):
+def test_exact_sweep_takes_the_leading_singular_pair(library, rng):
     X, atoms = problem(rng, n=50, m=1)
     indices, values = np.zeros((50, 1), np.int64), X @ atoms.T
     residual = X - values @ atoms
-    call(home, "ksvd_sweep", residual, atoms, indices, values, np.array([0]), True)
+    call(library, "ksvd_sweep", residual, atoms, indices, values, np.array([0]), True)
     left, scale, right = np.linalg.svd(X)
     expected = scale[0] * np.outer(left[:, 0], right[0])
     np.testing.assert_allclose(values @ atoms, expected, atol=1e-10)
@@ -288,22 +285,24 @@ def gram_problem(rng, dtype=np.float64):
     atoms = coefs @ X
     scale = np.linalg.norm(atoms, axis=1, keepdims=True)
     coefs, atoms = coefs / scale, atoms / scale
-    indices, values, _ = reference.omp(*products(X, atoms), 3, 2.0)
+    indices, values, _ = omp_reference.omp(*products(X, atoms), 3, 2.0)
     return X, coefs, atoms, indices.astype(np.int64), values
 
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_gram_sweep_is_the_explicit_sweep_in_feature_space(home, rng, exact, dtype):
+def test_gram_sweep_is_the_explicit_sweep_in_feature_space(library, rng, exact, dtype):
     X, coefs, atoms, indices, values = gram_problem(rng, dtype)
     order = rng.permutation(15)
     residual = X - dense(indices, values, 15) @ atoms
     explicit = atoms.copy(), values.copy()
-    reference.ksvd_sweep(residual, explicit[0], indices, explicit[1], order, exact)
+    updates_reference.ksvd_sweep(
+        residual, explicit[0], indices, explicit[1], order, exact
+    )
     matrix, gram = X @ X.T, atoms @ atoms.T
     products_ = coefs @ matrix
     call(
-        home,
+        library,
         "gram_sweep",
         matrix,
         coefs,
@@ -326,7 +325,7 @@ def budget_problem(rng, dtype, pruning, width):
     X, _ = problem(rng, p=6, dtype=dtype)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     c, m = 13, 5
-    stock = ops.Stock(
+    stock = Stock(
         matrix=np.zeros((c, c), dtype),
         coefs=np.zeros((c, m), dtype),
         products=np.zeros((c, m), dtype),
@@ -337,9 +336,9 @@ def budget_problem(rng, dtype, pruning, width):
         idle=np.zeros(m, np.int64),
     )
     tiny = float(np.finfo(dtype).eps)
-    rules = ops.Rules(
+    rules = Rules(
         budget=12,
-        feature_space=pruning == ops.ERROR,
+        feature_space=pruning == ERROR,
         penalty=0.1,
         reach=1.8,
         guard=True,
@@ -356,20 +355,20 @@ def budget_problem(rng, dtype, pruning, width):
         tiny=100 * tiny,
         jitter=tiny**0.5,
     )
-    pursuit = ops.BudgetPursuit(width, 0.05 * (width == 0), False, 5000, 8 * tiny)
+    pursuit = BudgetPursuit(width, 0.05 * (width == 0), False, 5000, 8 * tiny)
     return (X @ X.T + 1) ** 3, stock, rules, pursuit
 
 
 @pytest.mark.parametrize("width", [0, 2], ids=["lasso", "omp"])
 @pytest.mark.parametrize("pruning", [0, 1, 2], ids=["row-norm", "error", "merge"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_budget_stream_is_the_reference_stream(home, rng, dtype, pruning, width):
+def test_budget_stream_is_the_reference_stream(library, rng, dtype, pruning, width):
     matrix, stock, rules, pursuit = budget_problem(rng, dtype, pruning, width)
-    twin = ops.Stock(*[part.copy() for part in stock])
+    twin = Stock(*[part.copy() for part in stock])
     rates = np.linspace(0.05, 0.01, 60).astype(dtype)
     block = matrix, np.diagonal(matrix).copy(), rates, rules, pursuit
-    expected = reference_budget.budget_stream(twin, 0, *block)
-    found = call(home, "budget_stream", stock, 0, *block)
+    expected = budget_reference.budget_stream(twin, 0, *block)
+    found = call(library, "budget_stream", stock, 0, *block)
     assert found[:3] == expected[:3]
     np.testing.assert_array_equal(stock.slots, twin.slots)
     np.testing.assert_array_equal(stock.idle, twin.idle)
@@ -391,8 +390,10 @@ def test_budget_stream_is_the_reference_stream(home, rng, dtype, pruning, width)
     ],
     ids=lambda criterion: min(criterion),
 )
-def test_budget_stream_has_the_same_criteria_in_all_homes(home, rng, dtype, criterion):
-    matrix, stock, rules, pursuit = budget_problem(rng, dtype, ops.ERROR, 0)
+def test_budget_stream_has_the_same_criteria_in_all_homes(
+    library, rng, dtype, criterion
+):
+    matrix, stock, rules, pursuit = budget_problem(rng, dtype, ERROR, 0)
     rules = rules._replace(cost=-1.0, budget=60, **criterion)
     room, m = 61, len(stock.gram)
     stock = stock._replace(
@@ -404,22 +405,22 @@ def test_budget_stream_has_the_same_criteria_in_all_homes(home, rng, dtype, crit
     )
     twice = np.r_[:30, :30]  # each sample comes again
     matrix = np.ascontiguousarray(matrix[np.ix_(twice, twice)])
-    twin = ops.Stock(*[part.copy() for part in stock])
+    twin = Stock(*[part.copy() for part in stock])
     rates = np.linspace(0.05, 0.01, 60).astype(dtype)
     block = matrix, np.diagonal(matrix).copy(), rates, rules, pursuit
-    expected = reference_budget.budget_stream(twin, 0, *block)
-    found = call(home, "budget_stream", stock, 0, *block)
+    expected = budget_reference.budget_stream(twin, 0, *block)
+    found = call(library, "budget_stream", stock, 0, *block)
     assert found[:2] == expected[:2]
     np.testing.assert_array_equal(stock.slots, twin.slots)
     kept = stock.slots[: found[0]] % 30
     assert (len(set(kept)) < len(kept)) == rules.repeats
 
 
-def test_budget_stream_keeps_what_belongs_together(home, rng):
+def test_budget_stream_keeps_what_belongs_together(library, rng):
     """Kernel matrix, products and Gram matrix after 60 admissions and removals."""
-    matrix, stock, rules, pursuit = budget_problem(rng, np.float64, ops.ERROR, 0)
+    matrix, stock, rules, pursuit = budget_problem(rng, np.float64, ERROR, 0)
     block = matrix, np.diagonal(matrix).copy(), np.full(60, 0.02), rules, pursuit
-    size, n_admitted, *_ = call(home, "budget_stream", stock, 0, *block)
+    size, n_admitted, *_ = call(library, "budget_stream", stock, 0, *block)
     assert size == 12 and n_admitted > 24
     kept = matrix[np.ix_(stock.slots[:12], stock.slots[:12])]
     np.testing.assert_array_equal(stock.matrix[:12, :12], kept)
@@ -445,15 +446,17 @@ def assert_other_rows_equal(found, expected, row):
 @pytest.mark.parametrize("where", ["corr", "energy"])
 @pytest.mark.parametrize("value", NASTY)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_omp_of_what_is_no_number_is_empty_and_says_so(home, rng, dtype, value, where):
+def test_omp_of_what_is_no_number_is_empty_and_says_so(
+    library, rng, dtype, value, where
+):
     X, atoms = problem(rng, n=12, dtype=dtype)
     gram, corr, energy = products(X, atoms)
-    expected = call(home, "omp", gram, corr, energy, 5, 0.0)
+    expected = call(library, "omp", gram, corr, energy, 5, 0.0)
     if where == "corr":
         corr[3, 17] = value
     else:
         energy[3] = abs(value)
-    found = call(home, "omp", gram, corr, energy, 5, 0.0)
+    found = call(library, "omp", gram, corr, energy, 5, 0.0)
     assert (found[0][3] == -1).all() and (found[1][3] == 0).all()
     assert np.isnan(found[2][3])
     assert_other_rows_equal(found, expected, 3)
@@ -461,13 +464,15 @@ def test_omp_of_what_is_no_number_is_empty_and_says_so(home, rng, dtype, value, 
 
 @pytest.mark.parametrize("value", [*NASTY, 0.0, 1e30, 1e-30])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_omp_stays_within_its_arrays_whatever_the_gram_matrix(home, rng, dtype, value):
+def test_omp_stays_within_its_arrays_whatever_the_gram_matrix(
+    library, rng, dtype, value
+):
     X, atoms = problem(rng, n=12, dtype=dtype)
     gram, corr, energy = products(X, atoms)
     for spoiled in (np.s_[:], np.s_[7], np.s_[:, 7], np.s_[7, 7]):
         bad = gram.copy()
         bad[spoiled] = value
-        indices, values, error = call(home, "omp", bad, corr, energy, 30, 0.0)
+        indices, values, error = call(library, "omp", bad, corr, energy, 30, 0.0)
         assert indices.min() >= -1 and indices.max() < 30
         assert np.isfinite(values).all()
         assert ((error >= 0) | np.isnan(error)).all()
@@ -476,22 +481,22 @@ def test_omp_stays_within_its_arrays_whatever_the_gram_matrix(home, rng, dtype, 
 
 
 @pytest.mark.parametrize("scale", [1e30, 1e-30])
-def test_omp_of_correlations_whose_squares_overflow(home, rng, scale):
+def test_omp_of_correlations_whose_squares_overflow(library, rng, scale):
     X, atoms = problem(rng, n=5, dtype=np.float32)
     gram, corr, energy = products(X, atoms)
-    found = call(home, "omp", gram, corr * np.float32(scale), energy, 3, 0.0)
+    found = call(library, "omp", gram, corr * np.float32(scale), energy, 3, 0.0)
     assert np.isfinite(found[1]).all()
     assert np.isnan(found[2]).all() if scale > 1 else np.isfinite(found[2]).all()
 
 
 @pytest.mark.parametrize("value", NASTY)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_lasso_of_what_is_no_number_is_nan(home, rng, dtype, value):
+def test_lasso_of_what_is_no_number_is_nan(library, rng, dtype, value):
     X, atoms = problem(rng, n=8, dtype=dtype)
     gram, corr, _ = products(X, atoms)
-    expected, _ = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    expected, _ = call(library, "lasso", gram, corr, 0.3, False, 500, 1e-6)
     corr[3, 17] = value
-    found, _ = call(home, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    found, _ = call(library, "lasso", gram, corr, 0.3, False, 500, 1e-6)
     assert np.isnan(found[3]).all()
     np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(expected, 3, 0))
 
@@ -500,50 +505,46 @@ def test_lasso_of_what_is_no_number_is_nan(home, rng, dtype, value):
 def test_lasso_in_step_takes_the_steps_of_each_sample_alone(rng, positive):
     """What a GPU does, here on the processor: the same codes, also when time is up."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    from kernlets.loops.torch_ import _lasso_in_step
+    from kernlets.loops.lasso.torch import lasso_in_step
 
     X, atoms = problem(rng, n=40, p=8, m=15)
     gram, corr, _ = products(X, atoms)
     both = torch.as_tensor(gram), torch.as_tensor(corr)
     for max_iter in (1, 2, 30, 2000):
-        expected = call(_numba(), "lasso", gram, corr, 0.1, positive, max_iter, 1e-6)
-        found = _lasso_in_step(*both, 0.1, positive, max_iter, 1e-6)
+        expected = call("numba", "lasso", gram, corr, 0.1, positive, max_iter, 1e-6)
+        found = lasso_in_step(*both, 0.1, positive, max_iter, 1e-6)
         np.testing.assert_allclose(found[0], expected[0], atol=1e-11)
         np.testing.assert_array_equal(found[1], expected[1])
     assert found[1].float().mean() > 0.9
-    some, _ = _lasso_in_step(both[0], both[1][7:9], 0.1, positive, 2000, 1e-6)
+    some, _ = lasso_in_step(both[0], both[1][7:9], 0.1, positive, 2000, 1e-6)
     np.testing.assert_allclose(some, found[0][7:9], atol=1e-13)
 
 
-def test_lasso_says_which_codes_have_converged(home, rng):
+def test_lasso_says_which_codes_have_converged(library, rng):
     X, atoms = problem(rng, n=20)
     gram, corr, _ = products(X, atoms)
     corr[5] = 0
-    codes, few = call(home, "lasso", gram, corr, 0.05, False, 2, 1e-6)
-    best, all_of_them = call(home, "lasso", gram, corr, 0.05, False, 20_000, 1e-6)
+    codes, few = call(library, "lasso", gram, corr, 0.05, False, 2, 1e-6)
+    best, all_of_them = call(library, "lasso", gram, corr, 0.05, False, 20_000, 1e-6)
     assert few[5] and not few.all() and all_of_them.all()
-    assert not call(home, "lasso", gram, corr, 0.05, False, 0, 1e-6)[1].any()
+    assert not call(library, "lasso", gram, corr, 0.05, False, 0, 1e-6)[1].any()
     np.testing.assert_allclose(codes[few], best[few], atol=1e-4)
 
 
-def _numba():
-    return importlib.import_module("kernlets.loops.numba_")
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_lasso_that_has_no_minimum_ends_and_says_so(home, rng, dtype):
+def test_lasso_that_has_no_minimum_ends_and_says_so(library, rng, dtype):
     """An indefinite Gram matrix, as a kernel that is not positive may give."""
     gram = np.array([[1, 1.5], [1.5, 1]], dtype)
     corr = np.array([[1, 0.4], [0.05, 0.02]], dtype)
-    found, _ = call(home, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
+    found, _ = call(library, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
     assert np.isnan(found[0]).all() and (found[1] == 0).all()
 
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("value", NASTY)
-def test_sweeps_over_what_is_no_number_end(home, rng, exact, value):
+def test_sweeps_over_what_is_no_number_end(library, rng, exact, value):
     X, atoms = problem(rng, n=60, m=15)
-    indices, values, _ = reference.omp(*products(X, atoms), 3, 0.0)
+    indices, values, _ = omp_reference.omp(*products(X, atoms), 3, 0.0)
     indices, order = indices.astype(np.int64), np.arange(15)
     residual = X - dense(indices, values, 15) @ atoms
     residual[4, 2] = value
@@ -551,8 +552,8 @@ def test_sweeps_over_what_is_no_number_end(home, rng, exact, value):
     matrix, gram = X @ X.T, atoms @ atoms.T
     matrix[4, 9] = value
     by_matrix = coefs.copy(), coefs @ (X @ X.T), gram, indices, values.copy(), order
-    call(home, "ksvd_sweep", residual, atoms, indices, values, order, exact)
-    call(home, "gram_sweep", matrix, *by_matrix, exact)
+    call(library, "ksvd_sweep", residual, atoms, indices, values, order, exact)
+    call(library, "gram_sweep", matrix, *by_matrix, exact)
     assert not np.isfinite(residual).all()  # so that the caller can see it
     assert not all(np.isfinite(part).all() for part in by_matrix)
 
@@ -560,7 +561,9 @@ def test_sweeps_over_what_is_no_number_end(home, rng, exact, value):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sweeps_do_not_depend_on_the_unit_of_the_data(home, rng, dtype, scale, exact):
+def test_sweeps_do_not_depend_on_the_unit_of_the_data(
+    library, rng, dtype, scale, exact
+):
     """Bit by bit, for a power of two: nothing overflows and nothing vanishes."""
     scale = dtype(scale)
     X, coefs, atoms, indices, values = gram_problem(rng, dtype)
@@ -568,37 +571,39 @@ def test_sweeps_do_not_depend_on_the_unit_of_the_data(home, rng, dtype, scale, e
     for unit in (dtype(1), scale):
         codes, moved = values * unit, atoms.copy()
         residual = unit * (X - dense(indices, values, 15) @ atoms)
-        call(home, "ksvd_sweep", residual, moved, indices, codes, order, exact)
+        call(library, "ksvd_sweep", residual, moved, indices, codes, order, exact)
         kernel = coefs / unit, coefs @ (X @ X.T) * unit, atoms @ atoms.T
         by_matrix = values * unit
         matrix = X @ X.T * unit * unit
-        call(home, "gram_sweep", matrix, *kernel, indices, by_matrix, order, exact)
+        call(library, "gram_sweep", matrix, *kernel, indices, by_matrix, order, exact)
         swept.append((moved, codes / unit, kernel[0] * unit, by_matrix / unit))
     for plain, scaled in zip(*swept, strict=True):
         np.testing.assert_array_equal(scaled, plain)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_an_atom_that_cannot_move_keeps_its_coefficients(home, rng, dtype):
+def test_an_atom_that_cannot_move_keeps_its_coefficients(library, rng, dtype):
     """Users whose codes are zero leave nothing to divide by."""
     X, coefs, atoms, indices, values = gram_problem(rng, dtype)
     values[indices == 3] = 0
     before, matrix = coefs.copy(), X @ X.T
     state = coefs, coefs @ matrix, atoms @ atoms.T, indices, values, np.arange(15)
-    call(home, "gram_sweep", matrix, *state, False)
+    call(library, "gram_sweep", matrix, *state, False)
     np.testing.assert_allclose(coefs[3], before[3], rtol=1e-5)
     assert np.abs(coefs - before).max() > 1e-3
 
 
 @pytest.mark.parametrize("value", NASTY)
-def test_distances_transforms_and_residuals_pass_on_what_is_no_number(home, rng, value):
+def test_distances_transforms_and_residuals_pass_on_what_is_no_number(
+    library, rng, value
+):
     X, atoms = problem(rng, n=9, p=16)
     X[4, 2] = value
-    distances = call(home, "l1_distances", X, X)
+    distances = call(library, "l1_distances", X, X)
     assert not np.isfinite([distances[4], distances[:, 4]]).any()
     indices = np.zeros((9, 2), np.int64)
-    left = call(home, "subtract_codes", X, indices, np.ones((9, 2)), atoms)
-    call(home, "fwht", X)
+    left = call(library, "subtract_codes", X, indices, np.ones((9, 2)), atoms)
+    call(library, "fwht", X)
     for found in (np.delete(distances, 4, 1), left, X):
         assert np.isfinite(np.delete(found, 4, 0)).all()
         assert not np.isfinite(found[4]).all()
@@ -607,12 +612,12 @@ def test_distances_transforms_and_residuals_pass_on_what_is_no_number(home, rng,
 @pytest.mark.parametrize("width", [0, 2], ids=["lasso", "omp"])
 @pytest.mark.parametrize("pruning", [0, 1, 2], ids=["row-norm", "error", "merge"])
 @pytest.mark.parametrize("value", [*NASTY, 1e30])
-def test_budget_stream_stays_within_its_arrays(home, rng, value, pruning, width):
+def test_budget_stream_stays_within_its_arrays(library, rng, value, pruning, width):
     matrix, stock, rules, pursuit = budget_problem(rng, np.float32, pruning, width)
     matrix[20:23], matrix[:, 20:23] = value, value
     rates = np.full(60, 0.05, np.float32)
     block = matrix, np.abs(np.diagonal(matrix)), rates, rules, pursuit
-    size, *_ = call(home, "budget_stream", stock, 0, *block)
+    size, *_ = call(library, "budget_stream", stock, 0, *block)
     assert 0 < size <= rules.budget
     assert (stock.slots >= 0).all() and (stock.slots < 60).all()
 
@@ -632,7 +637,7 @@ def test_fused_omp_in_tritons_interpreter():
 
 FUSED = """
 import numpy as np, torch
-from kernlets.loops import reference, triton_
+from kernlets.loops.omp import reference, triton
 rng = np.random.default_rng(0)
 atoms = rng.standard_normal((30, 20))
 atoms /= np.linalg.norm(atoms, axis=1, keepdims=True)
@@ -640,20 +645,20 @@ X = rng.standard_normal((12, 20))
 X[0], X[1] = 0, 2 * atoms[3]
 args = [a.astype(np.float32) for a in (atoms @ atoms.T, X @ atoms.T, (X * X).sum(1))]
 expected = reference.omp(*args, 5, 0.3)
-found = triton_.omp(*map(torch.as_tensor, args), 5, 0.3)
+found = triton.omp(*map(torch.as_tensor, args), 5, 0.3)
 np.testing.assert_array_equal(found[0], expected[0])
 np.testing.assert_allclose(found[1], expected[1], atol=1e-4)
 np.testing.assert_allclose(found[2], expected[2], atol=1e-4)
 for value in (np.nan, np.inf, -np.inf, 1e30):
     gram, corr, energy = (a.copy() for a in args)
     corr[3, 29] = value
-    spoiled = triton_.omp(*map(torch.as_tensor, (gram, corr, energy)), 5, 0.3)
+    spoiled = triton.omp(*map(torch.as_tensor, (gram, corr, energy)), 5, 0.3)
     assert (spoiled[0][3] == -1).all() and (spoiled[1][3] == 0).all()
     assert spoiled[2][3].isnan()
     for ours, theirs in zip(spoiled, found):
         np.testing.assert_array_equal(np.delete(ours, 3, 0), np.delete(theirs, 3, 0))
     gram[:] = value
-    indices, values, _ = triton_.omp(*map(torch.as_tensor, (gram, *args[1:])), 5, 0.3)
+    indices, values, _ = triton.omp(*map(torch.as_tensor, (gram, *args[1:])), 5, 0.3)
     assert indices.min() >= -1 and indices.max() < 30 and values.isfinite().all()
 """
 
@@ -667,11 +672,11 @@ def holes(rng, X, share=0.4):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_masked_omp_is_omp_over_what_was_observed(home, rng, dtype):
+def test_masked_omp_is_omp_over_what_was_observed(library, rng, dtype):
     X, atoms = problem(rng, dtype=dtype)
     rows, known = holes(rng, X)
-    expected = masked.masked_omp(atoms, rows, known, 5, 0.0)
-    found = call(home, "masked_omp", atoms, rows, known, 5, 0.0)
+    expected = omp_reference.masked_omp(atoms, rows, known, 5, 0.0)
+    found = call(library, "masked_omp", atoms, rows, known, 5, 0.0)
     tolerance = 1e-10 if dtype == np.float64 else 5e-3
     assert found[1].dtype == dtype
     np.testing.assert_array_equal(found[0], expected[0])
@@ -680,58 +685,58 @@ def test_masked_omp_is_omp_over_what_was_observed(home, rng, dtype):
     assert (found[0][0] == -1).all() and found[2][0] == 0  # nothing observed
 
 
-def test_masked_omp_tells_atoms_apart_that_float32_does_not(home, rng):
+def test_masked_omp_tells_atoms_apart_that_float32_does_not(library, rng):
     """Each atom has a twin that differs from it in the eighth digit."""
     X, atoms = problem(rng)
     rows, known = holes(rng, X)
     atoms = np.concatenate([atoms, atoms + 1e-8 * rng.standard_normal(atoms.shape)])
-    expected = masked.masked_omp(atoms, rows, known, 1, 0.0)
-    found = call(home, "masked_omp", atoms, rows, known, 1, 0.0)
+    expected = omp_reference.masked_omp(atoms, rows, known, 1, 0.0)
+    found = call(library, "masked_omp", atoms, rows, known, 1, 0.0)
     np.testing.assert_array_equal(found[0], expected[0])
     assert (expected[0] >= len(atoms) // 2).any()
-    scaled = call(home, "masked_omp", 1e60 * atoms, 1e-60 * rows, known, 1, 0.0)
+    scaled = call(library, "masked_omp", 1e60 * atoms, 1e-60 * rows, known, 1, 0.0)
     np.testing.assert_array_equal(scaled[0], expected[0])
 
 
-def test_masked_omp_leaves_errors_orthogonal_where_observed(home, rng):
+def test_masked_omp_leaves_errors_orthogonal_where_observed(library, rng):
     X, atoms = problem(rng)
     rows, known = holes(rng, X)
-    indices, values, error = call(home, "masked_omp", atoms, rows, known, 5, 0.0)
+    indices, values, error = call(library, "masked_omp", atoms, rows, known, 5, 0.0)
     left = (rows - dense(indices, values, len(atoms)) @ atoms) * known
     chosen = np.take_along_axis(left @ atoms.T, indices.astype(int), axis=1)
     np.testing.assert_allclose(np.where(indices >= 0, chosen, 0), 0, atol=1e-12)
     np.testing.assert_allclose(error, (left**2).sum(1), rtol=1e-9, atol=1e-12)
 
 
-def test_masked_omp_without_holes_is_omp(home, rng):
+def test_masked_omp_without_holes_is_omp(library, rng):
     X, atoms = problem(rng)
-    expected = reference.omp(*products(X, atoms), 6, 0.0)
-    found = call(home, "masked_omp", atoms, X, np.ones(X.shape, bool), 6, 0.0)
+    expected = omp_reference.omp(*products(X, atoms), 6, 0.0)
+    found = call(library, "masked_omp", atoms, X, np.ones(X.shape, bool), 6, 0.0)
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-9)
 
 
-def test_masked_omp_stops_at_its_share_of_the_tolerance(home, rng):
+def test_masked_omp_stops_at_its_share_of_the_tolerance(library, rng):
     X, atoms = problem(rng)
     rows, known = holes(rng, X)
-    _, _, error = call(home, "masked_omp", atoms, rows, known, 20, 4.0)
+    _, _, error = call(library, "masked_omp", atoms, rows, known, 20, 4.0)
     assert (error <= 4.0 * known.mean(1) + 1e-12).all()
 
 
-def test_masked_omp_survives_numbers_without_bound(home, rng):
+def test_masked_omp_survives_numbers_without_bound(library, rng):
     X, atoms = problem(rng, dtype=np.float32)
     rows, known = holes(rng, X)
     rows[2] *= np.float32(1e30)
-    indices, values, error = call(home, "masked_omp", atoms, rows, known, 4, 0.0)
+    indices, values, error = call(library, "masked_omp", atoms, rows, known, 4, 0.0)
     assert np.isnan(error[2]) and (indices[2] == -1).all() and (values[2] == 0).all()
     assert np.isfinite(error[3:]).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_masked_ksvd_sweep_is_the_loop_over_entries(home, rng, dtype):
+def test_masked_ksvd_sweep_is_the_loop_over_entries(library, rng, dtype):
     X, atoms = problem(rng, dtype=dtype)
     rows, known = holes(rng, X)
-    indices, values, _ = masked.masked_omp(atoms, rows, known, 3, 0.0)
+    indices, values, _ = omp_reference.masked_omp(atoms, rows, known, 3, 0.0)
     residual = (rows - dense(indices, values, len(atoms)) @ atoms) * known
     order = rng.permutation(len(atoms))
     state = [part.astype(dtype) for part in (residual, atoms, values)]
@@ -741,8 +746,8 @@ def test_masked_ksvd_sweep_is_the_loop_over_entries(home, rng, dtype):
         args = parts[0], known, parts[1], indices.astype(np.int64), parts[2], order
         call(where, "masked_ksvd_sweep", *args)
 
-    sweep(reference, expected)
-    sweep(home, found)
+    sweep("reference", expected)
+    sweep(library, found)
     tolerance = 1e-9 if dtype == np.float64 else 5e-3
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)

@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import nnls
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD
-from kernlets.loops import ops, positive, reference
+from kernlets.loops import table
+from kernlets.loops.omp import reference
 
-from .test_operations import DTYPES, NASTY, call, dense, home, products  # noqa: F401
+from .test_operations import DTYPES, NASTY, call, dense, library, products  # noqa: F401
 
 
 def problem(rng, n=60, p=20, m=30, dtype=np.float64):
@@ -23,7 +24,7 @@ def problem(rng, n=60, p=20, m=30, dtype=np.float64):
 def naive(x, atoms, width):
     """Take the best atom, let SciPy solve on the support, drop zeros, again."""
     support, code = [], np.zeros(0)
-    for _ in range(positive.TRIES * width):
+    for _ in range(reference.TRIES * width):
         slope = atoms @ (x - code @ atoms[support])
         slope[support] = 0
         if len(support) == width or slope.max() <= 1e-12:
@@ -35,9 +36,9 @@ def naive(x, atoms, width):
     return support, code
 
 
-def test_it_is_the_naive_loop(home, rng):  # noqa: F811
+def test_it_is_the_naive_loop(library, rng):  # noqa: F811
     X, atoms = problem(rng)
-    indices, values, error = call(home, "positive_omp", *products(X, atoms), 8, 0.0)
+    indices, values, error = call(library, "positive_omp", *products(X, atoms), 8, 0.0)
     dropped = 0
     for x, row, code, left in zip(X, indices, values, error, strict=True):
         support, expected = naive(x, atoms, 8)
@@ -50,10 +51,12 @@ def test_it_is_the_naive_loop(home, rng):  # noqa: F811
 
 
 @pytest.mark.parametrize("shape", [(60, 20, 30, 8), (40, 10, 60, 9), (30, 12, 12, 12)])
-def test_codes_are_the_best_on_their_support(home, rng, shape):  # noqa: F811
+def test_codes_are_the_best_on_their_support(library, rng, shape):  # noqa: F811
     *sizes, width = shape
     X, atoms = problem(rng, *sizes)
-    indices, values, error = call(home, "positive_omp", *products(X, atoms), width, 0.0)
+    indices, values, error = call(
+        library, "positive_omp", *products(X, atoms), width, 0.0
+    )
     for x, row, code, left in zip(X, indices, values, error, strict=True):
         best, distance = nnls(atoms[row[row >= 0]].T, x)
         assert (code[row >= 0] > 0).all() and (code[row < 0] == 0).all()
@@ -61,20 +64,20 @@ def test_codes_are_the_best_on_their_support(home, rng, shape):  # noqa: F811
         assert left == pytest.approx(distance**2, abs=1e-9)
 
 
-def test_without_a_limit_it_is_non_negative_least_squares(home, rng):  # noqa: F811
+def test_without_a_limit_it_is_non_negative_least_squares(library, rng):  # noqa: F811
     X, atoms = problem(rng, n=30, m=15)
-    indices, values, _ = call(home, "positive_omp", *products(X, atoms), 15, 0.0)
+    indices, values, _ = call(library, "positive_omp", *products(X, atoms), 15, 0.0)
     best = np.array([nnls(atoms.T, x)[0] for x in X])
     assert 0 < (best > 0).mean() < 0.9
     np.testing.assert_allclose(dense(indices, values, 15), best, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_it_is_the_reference(home, rng, dtype):  # noqa: F811
+def test_it_is_the_reference(library, rng, dtype):  # noqa: F811
     X, atoms = problem(rng, dtype=dtype)
     X[5], X[6] = 0, -X[6]
-    expected = positive.positive_omp(*products(X, atoms), 8, 2.0)
-    found = call(home, "positive_omp", *products(X, atoms), 8, 2.0)
+    expected = reference.positive_omp(*products(X, atoms), 8, 2.0)
+    found = call(library, "positive_omp", *products(X, atoms), 8, 2.0)
     tolerance = 1e-10 if dtype == np.float64 else 2e-3
     assert found[1].dtype == dtype
     np.testing.assert_array_equal(found[0], expected[0])
@@ -82,10 +85,10 @@ def test_it_is_the_reference(home, rng, dtype):  # noqa: F811
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-def test_it_is_omp_where_codes_are_positive_anyway(home, rng):  # noqa: F811
+def test_it_is_omp_where_codes_are_positive_anyway(library, rng):  # noqa: F811
     atoms = np.linalg.qr(rng.standard_normal((20, 12)))[0].T
     X = rng.random((40, 12)) @ atoms
-    found = call(home, "positive_omp", *products(X, atoms), 5, 0.0)
+    found = call(library, "positive_omp", *products(X, atoms), 5, 0.0)
     for ours, theirs in zip(
         found, reference.omp(*products(X, atoms), 5, 0.0), strict=True
     ):
@@ -93,10 +96,10 @@ def test_it_is_omp_where_codes_are_positive_anyway(home, rng):  # noqa: F811
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_it_survives_repeated_and_opposite_atoms(home, rng, dtype):  # noqa: F811
+def test_it_survives_repeated_and_opposite_atoms(library, rng, dtype):  # noqa: F811
     X, atoms = problem(rng, n=20, p=4, m=6, dtype=dtype)
     atoms = np.concatenate([atoms, atoms, -atoms])
-    indices, values, error = call(home, "positive_omp", *products(X, atoms), 10, 0.0)
+    indices, values, error = call(library, "positive_omp", *products(X, atoms), 10, 0.0)
     assert np.isfinite(values).all() and (values >= 0).all()
     left = X - dense(indices, values, 18) @ atoms
     rounding = 8 * np.finfo(dtype).eps  # a pursuit ends at half of it
@@ -109,15 +112,15 @@ def test_it_survives_repeated_and_opposite_atoms(home, rng, dtype):  # noqa: F81
 @pytest.mark.parametrize("where", ["corr", "energy"])
 @pytest.mark.parametrize("value", NASTY)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_no_number_is_empty(home, rng, dtype, value, where):  # noqa: F811
+def test_what_is_no_number_is_empty(library, rng, dtype, value, where):  # noqa: F811
     X, atoms = problem(rng, n=12, dtype=dtype)
     gram, corr, energy = products(X, atoms)
-    expected = call(home, "positive_omp", gram, corr, energy, 5, 0.0)
+    expected = call(library, "positive_omp", gram, corr, energy, 5, 0.0)
     if where == "corr":
         corr[3, 17] = value
     else:
         energy[3] = abs(value)
-    found = call(home, "positive_omp", gram, corr, energy, 5, 0.0)
+    found = call(library, "positive_omp", gram, corr, energy, 5, 0.0)
     assert (found[0][3] == -1).all() and (found[1][3] == 0).all()
     assert np.isnan(found[2][3])
     for ours, theirs in zip(found, expected, strict=True):
@@ -128,25 +131,27 @@ def test_what_is_no_number_is_empty(home, rng, dtype, value, where):  # noqa: F8
 @pytest.mark.parametrize("width", [3, 5, 7])
 def test_rounding_does_not_depend_on_where_arrays_are(rng, width):
     X, atoms = problem(rng, n=12)
-    expected = ops.omp(*products(X, atoms), width, 0.0, True)
+    expected = table.positive_omp(*products(X, atoms), width, 0.0)
     kept = []  # so that work spaces come to lie elsewhere, and next to others
     for _ in range(300):
         kept.append([np.empty(size) for size in rng.integers(1, 12, 3)])
         kept = kept[len(kept) // 2 :] if rng.random() < 0.2 else kept
-        found = ops.omp(*products(X, atoms), width, 0.0, True)
+        found = table.positive_omp(*products(X, atoms), width, 0.0)
         for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("value", [*NASTY, 0.0, 1e30, 1e-30])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_it_ends_whatever_the_gram_matrix(home, rng, dtype, value):  # noqa: F811
+def test_it_ends_whatever_the_gram_matrix(library, rng, dtype, value):  # noqa: F811
     X, atoms = problem(rng, n=12, dtype=dtype)
     gram, corr, energy = products(X, atoms)
     for spoiled in (np.s_[:], np.s_[7], np.s_[:, 7], np.s_[7, 7]):
         bad = gram.copy()
         bad[spoiled] = value
-        indices, values, error = call(home, "positive_omp", bad, corr, energy, 30, 0.0)
+        indices, values, error = call(
+            library, "positive_omp", bad, corr, energy, 30, 0.0
+        )
         assert indices.min() >= -1 and indices.max() < 30
         assert np.isfinite(values).all() and (values >= 0).all()
         assert ((error >= 0) | np.isnan(error)).all()
@@ -155,10 +160,12 @@ def test_it_ends_whatever_the_gram_matrix(home, rng, dtype, value):  # noqa: F81
 
 
 @pytest.mark.parametrize("scale", [2.0**90, 2.0**-90])
-def test_correlations_whose_squares_overflow(home, rng, scale):  # noqa: F811
+def test_correlations_whose_squares_overflow(library, rng, scale):  # noqa: F811
     X, atoms = problem(rng, n=5, dtype=np.float32)
     gram, corr, energy = products(X, atoms)
-    found = call(home, "positive_omp", gram, corr * np.float32(scale), energy, 3, 0.0)
+    found = call(
+        library, "positive_omp", gram, corr * np.float32(scale), energy, 3, 0.0
+    )
     assert np.isfinite(found[1]).all()
     assert np.isnan(found[2]).all() if scale > 1 else np.isfinite(found[2]).all()
 
@@ -177,4 +184,4 @@ def test_learners_take_it(learner, xp, rng):
 
 def test_shapes_that_disagree_are_refused():
     with pytest.raises(ValueError, match="Gram"):
-        ops.omp(np.eye(3), np.ones((5, 4)), np.ones(5), 2, 0.0, positive=True)
+        table.positive_omp(np.eye(3), np.ones((5, 4)), np.ones(5), 2, 0.0)

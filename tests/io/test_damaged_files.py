@@ -29,7 +29,7 @@ from kernlets.io import (
     save_state,
 )
 from kernlets.io.models import MAX_MESSAGE
-from kernlets.loops import ops
+from kernlets.loops import table
 
 SEED = 20250711
 MODELS = [name for name in makers() if not name.startswith("sklearn.")]
@@ -431,11 +431,11 @@ def test_arrays_that_do_not_fit_together_are_refused(case: int, path: Path) -> N
 def test_loops_are_not_given_arrays_that_disagree() -> None:
     gram, corr = np.eye(3), np.ones((5, 4))
     with pytest.raises(ValueError, match="correlations with 4 atoms"):
-        ops.omp(gram, corr, np.ones(5), 2, 0.0)
+        table.omp(gram, corr, np.ones(5), 2, 0.0)
     with pytest.raises(ValueError, match="correlations with 4 atoms"):
-        ops.lasso(gram, corr, 0.1, False, 9, 1e-6)
+        table.lasso(gram, corr, 0.1, False, 9, 1e-6)
     with pytest.raises(ValueError, match="X has 4 features, but Y has 3"):
-        ops.l1_distances(corr, gram)
+        table.l1_distances(corr, gram)
     with pytest.raises(ValueError, match="known_gram has the shape"):
         KernelDictionary(RBF(1.0), gram, gram, known_gram=np.ones((1, 9)))
 

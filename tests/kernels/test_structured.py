@@ -42,8 +42,8 @@ from kernlets import (
 )
 from kernlets.kernels import Kernel, strings, structured
 from kernlets.kernels import graphs as graph_kernels
-from kernlets.loops import ops
-from kernlets.loops.ops import Lanes, Series
+from kernlets.loops import table
+from kernlets.loops.kernels.layout import GroupedSeries, Series
 from kernlets.maps import AdditiveMap, ConvolutionMap, CountMap
 from tests.structures import samples
 
@@ -108,10 +108,10 @@ def test_logarithms_of_series_that_are_far_apart(channels, apart, sigma, band, r
     X, Y = ([rng.normal(size=(n, channels)) for n in (1, 20, 33, 35)] for _ in "XY")
     far = [y + apart for y in Y]
     rate, geometric = 0.5 / sigma / sigma, band == 0
-    rows, columns = Series.of(X), Lanes.of(Series.of(far))
-    found = ops.log_gak(rows, columns, 0, 4, rate, band, geometric)
+    rows, columns = Series.of(X), GroupedSeries.of(Series.of(far))
+    found = table.log_gak(rows, columns, 0, 4, rate, band, geometric)
     with options(loops="reference"), np.errstate(over="ignore"):
-        expected = ops.log_gak(rows, columns, 0, 4, rate, band, geometric)
+        expected = table.log_gak(rows, columns, 0, 4, rate, band, geometric)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 

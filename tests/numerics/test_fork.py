@@ -168,7 +168,7 @@ assert blas_threads() == before
 def test_a_child_that_is_forked_while_a_thread_compiles(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))  # so that it does
     run("""
-from kernlets.loops import numba_  # noqa: F401
+from kernlets.loops.omp import numba  # noqa: F401
 from numba.core import event
 
 class Begin(event.Listener):

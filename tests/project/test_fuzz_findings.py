@@ -65,9 +65,8 @@ from kernlets.data.sparse_rows import _sparse_variance
 from kernlets.dictionaries import GramDictionary
 from kernlets.learners.initial_atoms import from_svd
 from kernlets.learners.rls_state import Recursion
-from kernlets.loops import numba_, numba_series, reference
-from kernlets.loops import series as plain_series
-from kernlets.loops.lanes import Lanes, Series
+from kernlets.loops import table
+from kernlets.loops.kernels.layout import GroupedSeries, Series
 from kernlets.maps import ConvolutionMap
 from kernlets.numerics.threads import parallel
 from kernlets.preimage import over_landmarks
@@ -451,14 +450,15 @@ def test_bands_of_series_after_a_group_with_a_longer_one(rng):
     lengths = [7, 7, 30, *[7] * 17]
     series = [rng.standard_normal((n, 1)) for n in lengths]
     packed = Series.of(series)
-    found = numba_series.dtw(packed, Lanes.of(packed), 0, 20, 2)
-    expected = plain_series.dtw(packed, Lanes.of(packed), 0, 20, 2)
+    grouped = GroupedSeries.of(packed)
+    found = table.dtw.loop("numba")(packed, grouped, 0, 20, 2)
+    expected = table.dtw.loop("reference")(packed, grouped, 0, 20, 2)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("home", [reference, numba_])
+@pytest.mark.parametrize("library", ["reference", "numba"])
 @pytest.mark.parametrize("n", [60, 500])
-def test_atoms_of_samples_that_are_alike(home, n):
+def test_atoms_of_samples_that_are_alike(library, n):
     """What is left beside the atom of their mean is rounding, and no direction."""
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -472,7 +472,8 @@ def test_atoms_of_samples_that_are_alike(home, n):
         values[:, 1] = 1e-4 * (1 + 0.3 * rng.standard_normal(n))
         places, order = np.tile(np.arange(2, dtype=np.int32), (n, 1)), np.array([1])
         gram = products @ coefs.T
-        home.gram_sweep(K, coefs, products, gram, places, values, order, False)
+        sweep = table.gram_sweep.loop(library)
+        sweep(K, coefs, products, gram, places, values, order, False)
         atom = coefs[1].astype(float)
         assert abs(atom @ K.astype(float) @ atom - 1) < 0.1
 

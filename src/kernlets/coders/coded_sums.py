@@ -10,8 +10,8 @@ import numpy as np
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes, Statistics
 from ..data.missing import fill_missing, has_missing, split_mask
 from ..data.rows import sum_rows
-from ..loops import ops
 from ..loops.codes import codes_gram, summable, times_rows, weighted_uses
+from ..loops.table import subtract_codes
 from ..numerics.arrays import as_like, index_like, namespace, or_wider, to_numpy
 from ..numerics.scaling import all_finite, quiet
 from .encoding import encode
@@ -68,7 +68,7 @@ def fill_by_codes(
     if not has_missing(X):
         return X
     rows, atoms = split_mask(X).rows, dictionary.weights
-    residual = ops.subtract_codes(rows, codes.indices, codes.values, atoms)
+    residual = subtract_codes(rows, codes.indices, codes.values, atoms)
     return fill_missing(X, rows - residual)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base.constraints import AT_LEAST_1
 from ..contracts import UNUSED, Array, SparseCoder, SparseCodes
-from ..loops import ops
+from ..loops.omp.reference import least_independent
 from ..numerics.arrays import as_like, double, eps, index_like, namespace, to_numpy
 from .bookkeeping import refuse_unbounded
 
@@ -87,7 +87,7 @@ class GroupOMP(SparseCoder):
 
 def _inverse(gram: Array, atoms: np.ndarray, precision: float) -> Array:  # (s, s)
     """The pseudo-inverse of the Gram matrix of one group."""
-    rows, rtol = index_like(atoms, gram), ops.least_independent(precision)
+    rows, rtol = index_like(atoms, gram), least_independent(precision)
     return namespace(gram).linalg.pinv(gram[rows][:, rows], rtol=rtol)
 
 
@@ -129,5 +129,5 @@ def least_squares(
     atoms = index_like(np.where(slots >= 0, slots, 0), gram)
     are_used = (slots >= 0)[:, :, None] & (slots >= 0)[:, None, :]
     systems = gram[atoms[:, :, None], atoms[:, None, :]] * as_like(are_used, gram)
-    inverse = xp.linalg.pinv(systems, rtol=ops.least_independent(precision))
+    inverse = xp.linalg.pinv(systems, rtol=least_independent(precision))
     return (inverse @ slot_corr(corr, slots)[:, :, None])[:, :, 0]

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from ..base.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..contracts import Array, SparseCoder, SparseCodes
-from ..loops import ops
+from ..loops.lasso.reference import lasso_tol
+from ..loops.table import lasso
 from ..numerics.arrays import namespace
 from ..numerics.convergence import warn_unfinished
 from .bookkeeping import pack, refuse_unbounded, squared_residual
@@ -65,8 +66,8 @@ class Lasso(SparseCoder):
         largest = float(namespace(corr).finfo(corr.dtype).max)
         # a larger weight gives the same codes, all zero
         weight = min(float(self.alpha), largest)
-        arguments = weight, self.positive, self.max_iter, self.tol
-        codes, converged = ops.lasso(gram, corr, *arguments)
+        tol = lasso_tol(self.tol, corr)
+        codes, converged = lasso(gram, corr, weight, self.positive, self.max_iter, tol)
         if not bool(converged.all()):
             warn_unfinished(unfinished_message(self))
         residual = squared_residual(gram, corr, energy, codes)

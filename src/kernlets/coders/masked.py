@@ -3,7 +3,7 @@
 Correlations, energies and Gram entries are sums over the observed features o only:
 minimise ‖x_o − D_oᵀγ‖² with as few non-zeros, in the input space or in that of a
 kernel. Samples with equal masks are one problem on fewer features, solved by any coder.
-For OMP over linear atoms, where masks may all differ, `ops.masked_omp` works on
+For OMP over linear atoms, where masks may all differ, `masked_omp` works on
 supports: no sample has a Gram matrix of its own.
 """
 
@@ -25,7 +25,8 @@ from ..data.missing import (
     split_mask,
     take_observed,
 )
-from ..loops import ops
+from ..loops.omp.reference import FAINT
+from ..loops.table import masked_omp
 from ..numerics.arrays import (
     diagonal,
     double,
@@ -130,7 +131,7 @@ def _row_codes(
     row_numbers = index_like(rows, block.rows)
     width = coder.width(dictionary.n_atoms)
     masked_rows = block.rows[row_numbers], block.observed[row_numbers]
-    result = ops.masked_omp(
+    result = masked_omp(
         dictionary.linear_atoms, *masked_rows, width, coder.tol or 0.0
     )
     indices, values, residual = result
@@ -157,7 +158,7 @@ def restricted_solve(coder: SparseCoder, problem: RestrictedProducts) -> SparseC
     """
     xp, gram = namespace(problem.gram), problem.gram
     energies = diagonal(gram)
-    is_usable = energies > ops.FAINT * xp.max(energies)
+    is_usable = energies > FAINT * xp.max(energies)
     scale = xp.where(is_usable, 1 / xp.sqrt(xp.where(is_usable, energies, 1.0)), 0.0)
     unit_gram = gram * scale * scale[:, None]
     codes = coder.solve(unit_gram, problem.corr * scale, problem.energy)

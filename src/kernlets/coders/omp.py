@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.sparse_rows import as_dense
-from ..loops import ops
+from ..loops import table
 from .bookkeeping import refuse_unbounded
 
 
@@ -64,19 +64,21 @@ class OMP(SparseCoder):
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         width = self.width(gram.shape[0])
         tol = self.tol or 0.0
-        result = ops.omp(gram, corr, energy, width, tol, self.positive)
+        pursue = table.positive_omp if self.positive else table.omp
+        result = pursue(gram, corr, energy, width, tol)
         return _as_codes(result, gram.shape[0])
 
     def needs_rows(self, atoms: Array) -> bool:  # (m, p)
         """Whether `solve_rows` is faster, or a Gram matrix too large."""
         m = atoms.shape[0]
-        return ops.needs_rows(m, self.width(m), atoms)
+        return table.needs_rows(m, self.width(m), atoms)
 
     def solve_rows(self, atoms: Array, X: Array, energy: Array) -> SparseCodes:
         """The codes that `solve` finds, from samples and explicit atoms."""
         width = self.width(atoms.shape[0])
         tol = self.tol or 0.0
-        result = ops.rows_omp(atoms, as_dense(X), energy, width, tol, self.positive)
+        pursue = table.positive_rows_omp if self.positive else table.rows_omp
+        result = pursue(atoms, as_dense(X), energy, width, tol)
         return _as_codes(result, atoms.shape[0])
 
     def width(self, n_atoms: int) -> int:

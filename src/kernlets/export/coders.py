@@ -14,7 +14,7 @@ import numpy as np
 from ..coders import OMP, Threshold
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import Precomputed
-from ..loops import ops
+from ..loops.omp.reference import least_independent
 from ..numerics.arrays import to_numpy
 from .graph import Value, concatenate, refusal, take_rows
 from .kernels import dense_points, energy, kernel_matrix, squared_norms
@@ -113,7 +113,7 @@ def _matching_pursuit(coder: OMP, products: AtomProducts) -> CodedRows:
         atom_products = take_rows(products.gram, atom_index)  # (n, m)
         combination = graph.value(np.eye(n_steps)[step, None])
         norm = (one_hot * atom_products).sum(1)
-        least_norm = ops.least_independent(eps) * norm
+        least_norm = least_independent(eps) * norm
         if step:
             earlier_products = concatenate(u_atom_products, 1)  # (n, step, m)
             earlier_combinations = concatenate(u_combinations, 1)

@@ -22,7 +22,7 @@ from ..coders import OMP, encode
 from ..contracts import Array
 from ..dictionaries import ExplicitDictionary
 from ..learners import KSVD
-from ..loops import ops
+from ..loops.table import subtract_codes
 from ..numerics.arrays import as_like, namespace
 from ..numerics.pixels import random_patches
 from ..numerics.random import generator
@@ -304,7 +304,7 @@ class ImageDenoiser(BaseEstimator):
             xp = namespace(rows)
             centred = rows - xp.mean(rows, axis=1, keepdims=True)
             codes = encode(dictionary, coder, centred)
-            residual = ops.subtract_codes(centred, codes.indices, codes.values, atoms)
+            residual = subtract_codes(centred, codes.indices, codes.values, atoms)
             n_used = xp.sum(xp.astype(codes.values != 0, rows.dtype), axis=1)
             return rows - residual, 1 / (1 + n_used)
 

@@ -19,7 +19,7 @@ from ..contracts import Array
 from ..data.rows import map_rows
 from ..data.sparse_rows import centre_rows, variance
 from ..data.weights import Weights
-from ..loops import ops
+from ..loops import table
 from ..numerics.arrays import namespace, or_wider, row_norms, zeros
 from ..numerics.overwrite import not_negative, power, root, zero_diagonal
 from .base import Kernel, positive, reset
@@ -297,7 +297,7 @@ def squared_distances(
 def l1_distances(X: Array, Y: Array) -> Array:  # (n, p), (m, p) -> (n, m)
     """Σ |xᵢ - yⱼ|, in blocks of rows."""
     row_bytes = X.dtype.itemsize * Y.shape[0]
-    return map_rows(lambda block: ops.l1_distances(block, Y), X, row_bytes)
+    return map_rows(lambda block: table.l1_distances(block, Y), X, row_bytes)
 
 
 def feature_pull(

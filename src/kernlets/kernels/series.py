@@ -16,8 +16,8 @@ from scipy import fft
 from ..base.constraints import AT_LEAST_0, POSITIVE
 from ..contracts import Array
 from ..data.rows import evenly_spaced_rows
-from ..loops import ops
-from ..loops.ops import Lanes, Series
+from ..loops.kernels.layout import GroupedSeries, Series
+from ..loops.table import dtw, log_gak
 from ..numerics.scaling import quiet
 from .base import positive
 from .distance import squared_distances
@@ -34,7 +34,7 @@ class PackedSeries:
     """Series one after another, and in groups of eight."""
 
     series: Series
-    lanes: Lanes
+    lanes: GroupedSeries
 
     def rows(self, rows: slice) -> Series:
         """Return consecutive series as a view."""
@@ -62,7 +62,7 @@ class Alignment(Structured):
 
     def prepare(self, samples: np.ndarray) -> PackedSeries:
         series = Series.of(list(samples))
-        return PackedSeries(series, Lanes.of(series))
+        return PackedSeries(series, GroupedSeries.of(series))
 
     def energies(self, prepared: PackedSeries) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.series.lengths))
@@ -121,7 +121,7 @@ class GAK(Alignment, AllAlignments):
         sigma = 1.0 if self.sigma is None else positive(self, "sigma")
         rate, T = 0.5 / sigma / sigma, int(self.triangular)
         first, n = columns.start, columns.stop
-        return ops.log_gak(left.rows(rows), right.lanes, first, n, rate, T)
+        return log_gak(left.rows(rows), right.lanes, first, n, rate, T)
 
 
 class DTW(Alignment):
@@ -170,9 +170,11 @@ class DTW(Alignment):
             squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
         return np.exp(squares)
 
-    def _squares(self, rows: Series, columns: Lanes, which: slice) -> np.ndarray:
+    def _squares(
+        self, rows: Series, columns: GroupedSeries, which: slice
+    ) -> np.ndarray:
         radius = -1 if self.radius is None else int(self.radius)
-        return ops.dtw(rows, columns, which.start, which.stop, radius)
+        return dtw(rows, columns, which.start, which.stop, radius)
 
 
 class SoftDTW(Alignment, AllAlignments):
@@ -246,7 +248,7 @@ class SoftDTW(Alignment, AllAlignments):
     ) -> np.ndarray:
         _check_channels(left.series.values[:1], right.series.values[:1])
         x, rate, ends = left.rows(rows), 1 / self._beta, (columns.start, columns.stop)
-        return ops.log_gak(x, right.lanes, *ends, rate, 0, geometric=False)
+        return log_gak(x, right.lanes, *ends, rate, 0, geometric=False)
 
     @property
     def _beta(self) -> float:

@@ -15,8 +15,8 @@ import numpy as np
 
 from ..base.constraints import POSITIVE
 from ..data.rows import evenly_spaced_rows
-from ..loops import ops
-from ..loops.ops import LANES
+from ..loops.kernels.layout import LANES
+from ..loops.table import stein
 from ..numerics.scaling import power_of_two, quiet
 from .base import positive
 from .distance import squared_distances
@@ -207,7 +207,7 @@ class Stein(_Dissimilarity):
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
         ends = columns.start, columns.stop
-        S = ops.stein(left.matrices[rows], right.lanes, *ends)
+        S = stein(left.matrices[rows], right.lanes, *ends)
         left_logs, right_logs = left.numbers[rows, None], right.numbers[columns]
         S -= left_logs / 2
         S -= right_logs / 2

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..base.constraints import AT_LEAST_0, AT_LEAST_1, NOT_NEGATIVE, POSITIVE
-from ..loops import ops
-from ..loops.ops import Series
+from ..loops.kernels.layout import Series
+from ..loops.table import log_local
 from .base import positive
 from .series import slice_series
 from .structured import AllAlignments, Counting, digest_sequences
@@ -292,7 +292,7 @@ class LocalAlignment(AllAlignments):
     def tile(
         self, left: Series, right: Series, rows: slice, columns: slice
     ) -> np.ndarray:
-        return ops.log_local(
+        return log_local(
             slice_series(left, rows), slice_series(right, columns), *self._weights()
         )
 

@@ -24,7 +24,7 @@ from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows, filled_over
 from ..kernels.indefinite import check_kernel
 from ..kernels.samples import check_samples, describe_input, takes_missing
-from ..loops import ops
+from ..loops.budget.types import Rules
 from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
 from ..numerics.convergence import warn_unfinished
 from ..numerics.random import generator
@@ -375,9 +375,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 stacklevel=8,
             )
 
-    def _rules(self, update: StochasticGradient, like: Array) -> ops.Rules:
+    def _rules(self, update: StochasticGradient, like: Array) -> Rules:
         has_unit_atoms = isinstance(self.coder_, OMP)
-        rules = ops.Rules(
+        rules = Rules(
             budget=self.budget,
             pruning=PRUNINGS[self.pruning],
             unit=has_unit_atoms,

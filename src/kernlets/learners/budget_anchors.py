@@ -10,7 +10,8 @@ import numpy as np
 from ..contracts import Array
 from ..data.sparse_rows import stack_rows
 from ..kernels import Kernel
-from ..loops import ops
+from ..loops.budget.types import ERROR, BudgetOutcome, BudgetPursuit, Rules, Stock
+from ..loops.table import budget_stream
 from ..numerics.arrays import (
     as_like,
     diagonal,
@@ -85,9 +86,9 @@ class AnchorStock:
         kernel: Kernel,
         X: Array,  # (n, p)
         steps: np.ndarray,  # (n,)
-        rules: ops.Rules,
-        pursuit: ops.BudgetPursuit,
-    ) -> tuple[AnchorStock, ops.BudgetOutcome]:
+        rules: Rules,
+        pursuit: BudgetPursuit,
+    ) -> tuple[AnchorStock, BudgetOutcome]:
         """Learn from a block of samples; return the new stock and the errors.
 
         Samples that are far too large are skipped: one with a thousand times the usual
@@ -104,7 +105,7 @@ class AnchorStock:
         stock = self._allocate(X.shape[0], rules)
         steps = as_like(steps, energy)
         n_anchors = len(self)
-        outcome = ops.budget_stream(
+        outcome = budget_stream(
             stock, n_anchors, cross, energy, steps, rules, pursuit
         )
         return self._after_block(stock, outcome, candidates), outcome
@@ -116,7 +117,7 @@ class AnchorStock:
         energies = to_numpy(energy)[to_numpy(energy) > 0]
         return GIANT**2 * float(np.median(energies)) if len(energies) else 0.0
 
-    def _allocate(self, n: int, rules: ops.Rules) -> ops.Stock:
+    def _allocate(self, n: int, rules: Rules) -> Stock:
         """Copy the state into arrays that hold all anchors after n more samples."""
         n_anchors, m = self.coefs.shape
         capacity = max(n_anchors, min(n_anchors + n, rules.budget)) + 1
@@ -127,10 +128,10 @@ class AnchorStock:
         products = matrix @ coefs
         inverse, slots = double(matrix[:0, :0]), np.zeros(capacity, dtype=np.int64)
         is_projected = rules.feature_space and rules.learn_rejected
-        if is_projected or rules.pruning == ops.ERROR or rules.dependence >= 0:
+        if is_projected or rules.pruning == ERROR or rules.dependence >= 0:
             inverse = _enlarge(self._inverse(rules.jitter), (capacity, capacity))
         slots[:n_anchors] = np.arange(n_anchors)
-        return ops.Stock(
+        return Stock(
             matrix,
             coefs,
             products,
@@ -155,7 +156,7 @@ class AnchorStock:
         return xp.linalg.inv(matrix) * scales
 
     def _after_block(
-        self, stock: ops.Stock, outcome: ops.BudgetOutcome, candidates: Array
+        self, stock: Stock, outcome: BudgetOutcome, candidates: Array
     ) -> AnchorStock:
         n_anchors = outcome.size
         has_inverse = len(stock.inverse) > 0
@@ -173,7 +174,7 @@ class AnchorStock:
         )
 
 
-def _stable_coefs(stock: ops.Stock, n_anchors: int) -> Array:  # (r, m)
+def _stable_coefs(stock: Stock, n_anchors: int) -> Array:  # (r, m)
     """Return the coefficients, solved again from KΩ if they have grown too large.
 
     If anchors depend on each other, gradient steps add coefficients that cancel in the

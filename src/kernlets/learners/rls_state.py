@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..contracts import Array, SparseCodes
-from ..loops import ops
 from ..loops.codes import codes_times
+from ..loops.table import subtract_codes
 from ..numerics.arrays import cholesky_or_none, diagonal, double, move_like, namespace
 from ..numerics.scaling import lengths
 from .forgetting import total_weights
@@ -91,7 +91,7 @@ class Recursion(NamedTuple):
             inverse_L = xp.linalg.inv(L)
             V = inverse_L @ codes_C
             gain, covariance = V.T @ (inverse_L * sqrt_w), C - V.T @ V
-        residual = ops.subtract_codes(X, codes.indices, codes.values, self.atoms)
+        residual = subtract_codes(X, codes.indices, codes.values, self.atoms)
         atoms = self.atoms + xp.astype(gain, X.dtype) @ residual
         # forgetting would amplify an asymmetry due to rounding
         return Recursion(atoms, (covariance + covariance.T) / 2, self.prior)

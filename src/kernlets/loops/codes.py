@@ -1,4 +1,4 @@
-"""Products with sparse codes: in CSR form on NumPy, by `loops.torch_codes` on torch."""
+"""Products with sparse codes: in CSR form on NumPy, by `updates.torch` on torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ..contracts import Array, SparseCodes
 from ..data.sparse_rows import as_dense
 from ..numerics.arrays import as_like, double, is_torch, to_numpy
 from ..numerics.scaling import all_finite
-from . import ops
 
 
 def codes_times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
@@ -25,7 +24,9 @@ def codes_times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
 def codes_gram(codes: SparseCodes) -> Array:  # (m, m)
     """ΓᵀΓ, dense."""
     if is_torch(codes.values):
-        return ops.code_gram(codes.indices, codes.values, codes.n_atoms)
+        from .updates.torch import code_gram
+
+        return code_gram(codes.indices, codes.values, codes.n_atoms)
     Gamma = codes.tocsr()
     return as_dense(Gamma.T @ Gamma)
 
@@ -33,7 +34,9 @@ def codes_gram(codes: SparseCodes) -> Array:  # (m, m)
 def codes_cross(codes: SparseCodes, X: Array) -> Array:  # (m, p)
     """ΓᵀX, dense."""
     if is_torch(X):
-        return ops.code_cross(codes.indices, codes.values, X, codes.n_atoms)
+        from .updates.torch import code_cross
+
+        return code_cross(codes.indices, codes.values, X, codes.n_atoms)
     return as_dense(codes.tocsr().T @ X)
 
 

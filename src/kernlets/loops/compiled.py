@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
@@ -54,8 +55,12 @@ def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]
     call one copy and a process that loads it from the cache another, and the two may
     round differently.
     """
-    decorate = njit(
-        nogil=True, error_model="numpy", forceinline=True, fastmath=fastmath
+    decorate = njit(  # type: ignore[call-overload]
+        nogil=True,
+        error_model="numpy",
+        forceinline=True,
+        fastmath=fastmath,
+        no_cfunc_wrapper=True,  # for calls from C, which takes time to compile
     )
     compiled: Any = decorate(function)
     try:
@@ -93,3 +98,15 @@ if hasattr(os, "register_at_fork"):
 jit = partial(_jit, fastmath={"reassoc", "contract", "arcp", "nsz", "afn"})
 # Without reordering: for sums whose rounding is the point, as in range reduction.
 exact_jit = partial(_jit, fastmath={"contract"})
+
+
+@jit
+def largest_magnitude(x):
+    """The largest |value|; NaN or infinite if one of the values is."""
+    peak = x.dtype.type(0)
+    for a in range(len(x)):
+        if not abs(x[a]) <= peak:
+            peak = abs(x[a])
+            if not peak < np.inf:
+                break
+    return peak

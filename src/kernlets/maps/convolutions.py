@@ -14,8 +14,8 @@ from ..data.rows import apply_to_rows
 from ..data.samples import float_like
 from ..kernels.samples import check_samples, describe_input
 from ..kernels.series import GAK
-from ..loops import ops
-from ..loops.ops import Series, Waves
+from ..loops.kernels.layout import Series, Waves
+from ..loops.table import convolve
 from ..numerics.random import generator
 from ..numerics.scaling import all_finite, quiet
 from ..numerics.threads import parallel
@@ -126,7 +126,7 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
         def convolve_some(start: int) -> None:
             series = Series.of(list(samples[start : start + AT_ONCE]))
-            features[start : start + AT_ONCE] = ops.convolve(series, waves)
+            features[start : start + AT_ONCE] = convolve(series, waves)
 
         with quiet():
             parallel(convolve_some, range(0, len(samples), AT_ONCE))

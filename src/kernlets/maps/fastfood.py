@@ -11,7 +11,7 @@ from ..base.constraints import AT_LEAST_1, StrOptions
 from ..contracts import Array
 from ..data.block_loop import empty_rows
 from ..kernels import Kernel, resolve
-from ..loops import ops
+from ..loops.table import fwht
 from ..numerics.arrays import as_like, empty, index_like, namespace
 from ..numerics.random import generator
 from ..schema import (
@@ -180,12 +180,12 @@ class FastfoodMap(FeatureMap):
         """Project the rows of X on the unit vectors of one block."""
         first_diagonal, *later_diagonals = as_like(self.diagonals_[block], X)
         Y = X * first_diagonal
-        ops.fwht(Y)
+        fwht(Y)
         if self.orders_ is not None:
             Y = namespace(Y).take(Y, self.orders_[block], axis=1)
         for diagonal in later_diagonals:
             Y *= diagonal
-            ops.fwht(Y)
+            fwht(Y)
         return Y
 
     def _pad(self, X: Array) -> Array:  # (n, p) -> (n, d)

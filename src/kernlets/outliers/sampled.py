@@ -20,7 +20,7 @@ from ..contracts import Array
 from ..data.missing import has_missing
 from ..data.rows import evenly_spaced_sample, map_rows
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
-from ..loops import ops
+from ..loops.table import l1_distances
 from ..numerics.arrays import as_like, double, index_like, namespace, to_numpy
 from ..numerics.random import generator
 from ..schema import Conditions, Declared, Floats, Indices, Maybe, Size
@@ -299,7 +299,7 @@ def _atom_distances(
     self_atoms: np.ndarray,  # (n,)
 ) -> Array:  # (n, m)
     """‖x − z‖₁ for all atoms z, infinite for the atom that is the row itself."""
-    distances = ops.l1_distances(rows, atoms)
+    distances = l1_distances(rows, atoms)
     if not (self_atoms >= 0).any():
         return distances
     numbers = index_like(member.atoms, distances)

@@ -17,7 +17,7 @@ from ..base.constraints import NOT_NEGATIVE
 from ..coders import OMP
 from ..contracts import Array, Coded, SparseCoder, SparseCodes, Step
 from ..dictionaries import AnchoredDictionary
-from ..loops import ops
+from ..loops.table import ksvd_sweep, subtract_codes
 from ..numerics.arrays import (
     as_like,
     double,
@@ -103,9 +103,9 @@ class AnchoredUpdate(KSVDUpdate):
         atoms, values = (
             xp.asarray(array, copy=True) for array in (dictionary.atoms, codes.values)
         )
-        residual = ops.subtract_codes(dictionary.features, codes.indices, values, atoms)
+        residual = subtract_codes(dictionary.features, codes.indices, values, atoms)
         residual, values = weight_rows(coded.weights, residual, values)
-        ops.ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
+        ksvd_sweep(residual, atoms, codes.indices, values, order, self.exact)
         values = unweight_codes(coded, values)
         return dictionary.with_weights(atoms), replace(codes, values=values)
 

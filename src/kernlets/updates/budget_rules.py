@@ -21,7 +21,8 @@ from ..base.constraints import (
 )
 from ..coders import OMP
 from ..contracts import Array
-from ..loops import ops
+from ..loops.budget.types import BudgetPursuit
+from ..loops.lasso.reference import lasso_tol
 from ..numerics.arrays import eps
 from ..sklearn_base import BaseEstimator
 
@@ -287,13 +288,13 @@ class ReconstructionCost(Admission):
         return {**super().rules(), "cost": float(self.threshold) * (1 + self.half)}
 
 
-def pursuit_of(coder: Any, like: Array) -> ops.BudgetPursuit:
+def pursuit_of(coder: Any, like: Array) -> BudgetPursuit:
     """Convert a coder for the hot operation; `like` has one column per atom."""
     if isinstance(coder, OMP):
         n_nonzero, tol = coder.width(like.shape[1]), float(coder.tol or 0)
-        return ops.BudgetPursuit(n_nonzero, 0.0, False, 0, tol)
-    tol = ops.lasso_tol(float(coder.tol), like)
-    return ops.BudgetPursuit(
+        return BudgetPursuit(n_nonzero, 0.0, False, 0, tol)
+    tol = lasso_tol(float(coder.tol), like)
+    return BudgetPursuit(
         0, float(coder.alpha), bool(coder.positive), int(coder.max_iter), tol
     )
 

@@ -23,8 +23,8 @@ from ..contracts import (
 from ..data.block_loop import block_slices
 from ..data.missing import has_missing, split_mask
 from ..dictionaries import ExplicitDictionary, GramDictionary
-from ..loops import ops
 from ..loops.codes import weighted_uses
+from ..loops.table import gram_sweep, ksvd_sweep, masked_ksvd_sweep, subtract_codes
 from ..numerics.arrays import (
     as_like,
     diagonal,
@@ -204,9 +204,9 @@ def _(
         return _masked_sweep(dictionary, coded, order)
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
-    residual = ops.subtract_codes(X, codes.indices, values, atoms)
+    residual = subtract_codes(X, codes.indices, values, atoms)
     residual, values = weight_rows(coded.weights, residual, values)
-    ops.ksvd_sweep(
+    ksvd_sweep(
         residual, atoms, codes.indices, values, index_like(order, X), *options
     )
     errors = _squares(residual, coded.weights)
@@ -252,11 +252,11 @@ def _masked_sweep(
     """One pass over the observed entries, by alternation also if `exact` is set."""
     (X, observed), codes = split_mask(coded.X), coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
-    residual = ops.subtract_codes(X, codes.indices, values, atoms)
+    residual = subtract_codes(X, codes.indices, values, atoms)
     residual = namespace(X).where(observed, residual, namespace(X).zeros_like(residual))
     residual, values = weight_rows(coded.weights, residual, values)
     codes_and_order = codes.indices, values, index_like(order, X)
-    ops.masked_ksvd_sweep(residual, observed, atoms, *codes_and_order)
+    masked_ksvd_sweep(residual, observed, atoms, *codes_and_order)
     errors = _squares(residual, coded.weights)
     return dictionary.with_weights(atoms), errors, unweight_codes(coded, values)
 
@@ -270,7 +270,7 @@ def _(
     # coefs and products are as large as K: they are overwritten, not copied
     codes, values = coded.codes, _copy(coded.codes.values)
     gram, order = dictionary.gram(), index_like(order, dictionary.coefs)
-    ops.gram_sweep(
+    gram_sweep(
         dictionary.matrix,
         dictionary.coefs,
         dictionary.products,

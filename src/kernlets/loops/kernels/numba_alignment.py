@@ -1,4 +1,4 @@
-"""Numba twins of `series`: one series is aligned with eight at a time.
+"""Numba twins of `log_gak` and `dtw`: one series is aligned with eight at a time.
 
 M is filled by its diagonals i + j = d. A number needs the two diagonals before it and
 none beside it, so that vector instructions compute a whole diagonal. Its numbers are
@@ -15,12 +15,14 @@ computes with logarithms.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic
 
-from .compiled import exact_jit, jit
-from .lanes import LANES, Lanes, Series, allocate_aligned
-from .numba_ import _as_bits, _as_float
+from ..compiled import exact_jit, jit
+from .layout import LANES, GroupedSeries, Series, allocate_aligned
 
 _aligned = jit(allocate_aligned)
 
@@ -36,12 +38,12 @@ LOWEST = 1000.0  # 2 to the power of minus this is below TINY
 
 def log_gak(
     rows: Series,
-    columns: Lanes,
+    columns: GroupedSeries,
     first: int,
     n: int,
     rate: float,
     band: int,
-    geometric: bool,
+    geometric: bool = True,
 ) -> np.ndarray:
     """Logarithms of the global alignment kernel."""
     out = np.empty((len(rows.starts) - 1, n - first))
@@ -49,8 +51,9 @@ def log_gak(
     weights = np.ones(longest + 1)
     if band > 0:
         weights = np.maximum(0.0, 1 - np.arange(longest + 1) / band)
-    kappa = rate, 1.0 if geometric else 0.0  # parameters of the kernel of steps
-    _log_gak(*rows, *columns, first, n, kappa, band, weights, out)
+    # parameters of the kernel of steps
+    kappa = float(rate), 1.0 if geometric else 0.0
+    _log_gak(*rows, *columns, first, n, kappa, int(band), weights, out)
     return out
 
 
@@ -237,6 +240,22 @@ def _power_of_2(a, b):
     return p * _as_float(_as_bits(rounded) << 52)
 
 
+@intrinsic
+def _as_bits(context: Any, number: Any) -> Any:
+    """The bits of a float."""
+    return types.int64(types.float64), _same_bits
+
+
+@intrinsic
+def _as_float(context: Any, bits: Any) -> Any:
+    """The float of some bits."""
+    return types.float64(types.int64), _same_bits
+
+
+def _same_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+
 @jit
 def _log_gak_pair(x, y, lane, length, kappa, band, weights):
     """Compute one sum by logarithms, for sums that would underflow."""
@@ -266,10 +285,12 @@ def _log_gak_pair(x, y, lane, length, kappa, band, weights):
     return previous[length]
 
 
-def dtw(rows: Series, columns: Lanes, first: int, n: int, radius: int) -> np.ndarray:
+def dtw(
+    rows: Series, columns: GroupedSeries, first: int, n: int, radius: int
+) -> np.ndarray:
     """Squared DTW distances."""
     out = np.empty((len(rows.starts) - 1, n - first))
-    _dtw(*rows, *columns, first, n, radius, out)
+    _dtw(*rows, *columns, first, n, int(radius), out)
     return out
 
 

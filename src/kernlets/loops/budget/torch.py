@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .budget import BudgetOutcome, BudgetPursuit, Rules, Stock
-from .numba_budget import budget_stream as compiled
+from .numba import budget_stream as compiled
+from .types import BudgetOutcome, BudgetPursuit, Rules, Stock
 
 
 def budget_stream(

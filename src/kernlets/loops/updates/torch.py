@@ -1,4 +1,4 @@
-"""Sums over sparse codes of torch tensors: ΓᵀΓ and ΓᵀX.
+"""Sums over sparse codes of torch tensors, ΓᵀΓ and ΓᵀX.
 
 On a GPU each atom sums over the samples that use it, so Γ is never dense. The terms of
 ΓᵀΓ are then added in no fixed order, and two runs may differ by rounding.
@@ -11,7 +11,8 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .torch_ import _triton_module, users_by_atom
+from ..omp.torch import load_triton
+from .reference import users_by_atom
 
 MIN_SPARSE_ATOMS = 1024  # with fewer, a dense product is as fast
 
@@ -36,8 +37,7 @@ def code_cross(indices: Tensor, values: Tensor, X: Tensor, m: int) -> Tensor:  #
 def _triton_sums(values: Tensor, m: int) -> ModuleType | None:
     """The Triton twins, where they can be used and are faster; else None."""
     is_usable = values.is_cuda and values.dtype == torch.float32
-    triton_ops = _triton_module() if is_usable and m > MIN_SPARSE_ATOMS else None
-    return None if triton_ops is None else triton_ops.triton_codes
+    return load_triton("updates.triton") if is_usable and m > MIN_SPARSE_ATOMS else None
 
 
 def _densify(indices: Tensor, values: Tensor, m: int) -> Tensor:  # (n, m)

@@ -1,15 +1,94 @@
-"""torch twin of `positive.positive_omp`; see there for what is computed and why."""
+"""torch twins of `omp`, `positive_omp` and `masked_omp`, batched over samples."""
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import ModuleType
 
 import torch
 from torch import Tensor
 
-from .positive import TRIES
-from .reference import UNUSED, least_independent
-from .torch_ import _clear_unbounded
+from .reference import FAINT, TRIES, UNUSED, least_independent
+
+
+def omp(
+    gram: Tensor,  # (m, m)
+    corr: Tensor,  # (n, m)
+    energy: Tensor,  # (n,)
+    width: int,
+    tol: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """OMP of all samples in step, by partial Cholesky of the Gram matrix.
+
+    See `loops.omp.numba.omp` for the recursion. A sample that has stopped takes steps
+    of length zero; a NaN among the correlations is the largest of all.
+    """
+    if corr.is_cuda and corr.dtype == torch.float32:
+        triton_omp = load_triton("omp.triton")
+        if triton_omp is not None and triton_omp.fits(corr.shape[1], width):
+            return triton_omp.omp(gram, corr, energy, width, tol)
+    (n, m), eps = corr.shape, torch.finfo(corr.dtype).eps
+    indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=corr.device)
+    V = corr.new_zeros((n, width, m))
+    c, L = corr.new_zeros((n, width)), corr.new_zeros((n, width, width))
+    corr_residual, error = corr.clone(), energy.clone()
+    stop = (4 * eps * energy).clamp(min=tol)
+    is_live = torch.ones(n, dtype=torch.bool, device=corr.device)
+    sample = torch.arange(n, device=corr.device)
+    for t in range(width):
+        k = corr_residual.abs().argmax(dim=1)
+        V_k = V[sample, :t, k]  # (n, t)
+        nu2 = gram[k, k] - (V_k * V_k).sum(1)
+        alpha_k = corr_residual[sample, k]
+        is_dependent = nu2 <= least_independent(eps) * gram[k, k]
+        is_live &= (error > stop) & ~is_dependent & (alpha_k != 0)
+        if not is_live.any():
+            break
+        inverse_nu = torch.where(is_live, torch.where(is_live, nu2, 1).rsqrt(), 0)
+        v = gram[k] - torch.einsum("nt,ntm->nm", V_k, V[:, :t])
+        V[:, t] = v * inverse_nu[:, None]
+        c[:, t] = alpha_k * inverse_nu
+        L[:, t, :t], L[:, t, t] = V_k, torch.where(is_live, nu2.sqrt(), 1)
+        corr_residual -= c[:, t, None] * V[:, t]
+        corr_residual.scatter_(1, k[:, None], 0)
+        corr_residual.scatter_(1, indices[:, :t].clamp(min=0), 0)
+        energy_drop = c[:, t] ** 2
+        error = torch.where(
+            energy_drop < torch.inf, (error - energy_drop).clamp(min=0), torch.nan
+        )
+        indices[:, t] = torch.where(is_live, k, UNUSED)
+    return clear_unbounded(indices, _coefficients(L, c, indices), error)
+
+
+def _coefficients(L: Tensor, c: Tensor, indices: Tensor) -> Tensor:
+    """Solve Lᵀγ = c, with the identity in the slots that are not used."""
+    is_used = indices >= 0
+    are_used = is_used[:, :, None] & is_used[:, None, :]
+    identity = torch.eye(c.shape[1], dtype=c.dtype, device=c.device)
+    factors = torch.where(are_used, L, identity)
+    solution = torch.linalg.solve_triangular(factors.mT, c[:, :, None], upper=True)
+    return torch.where(is_used, solution[:, :, 0], 0)
+
+
+def clear_unbounded(
+    indices: Tensor, values: Tensor, error: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Replace what is not finite by empty codes with the residual NaN."""
+    is_bad = ~(error.isfinite() & values.isfinite().all(dim=1))
+    indices = indices.masked_fill(is_bad[:, None], UNUSED)
+    values = values.masked_fill(is_bad[:, None], 0)
+    return indices, values, error.masked_fill(is_bad, torch.nan)
+
+
+@lru_cache
+def load_triton(name: str) -> ModuleType | None:
+    """A module of Triton loops, such as "omp.triton"; None without Triton."""
+    try:
+        return importlib.import_module(f"kernlets.loops.{name}")
+    except ImportError:
+        return None
 
 
 def positive_omp(
@@ -37,7 +116,7 @@ def positive_omp(
         residual[rows] = torch.where(is_joined, error.clamp(min=0), residual[rows])
         is_full = (support >= 0).all(dim=1)
         rows = rows[is_joined & ~is_full & (residual[rows] > stop[rows])]
-    return _clear_unbounded(indices, values, residual)
+    return clear_unbounded(indices, values, residual)
 
 
 def _step(
@@ -154,3 +233,47 @@ class SupportSystems:
         solution, info = torch.linalg.solve_ex(systems, rhs[:, :, None])
         solution = torch.where(info[:, None] == 0, solution[:, :, 0], torch.nan)
         return torch.where(self.support >= 0, solution, 0)
+
+
+def masked_omp(
+    atoms: Tensor, X: Tensor, observed: Tensor, width: int, tol: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """All samples take one atom per step; V is orthonormal where observed."""
+    (n, p), eps = X.shape, torch.finfo(X.dtype).eps
+    o = observed.to(X.dtype)
+    scale = _inverse_norms(o @ (atoms * atoms).T)
+    indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=X.device)
+    V = X.new_zeros((n, width, p))
+    c, factor = X.new_zeros((n, width)), X.new_zeros((n, width, width))
+    residual, error = X.clone(), (X * X).sum(1)
+    stop = torch.maximum(4 * eps * error, tol * o.mean(1))
+    is_live = torch.ones(n, dtype=torch.bool, device=X.device)
+    for t in range(width):
+        corr = residual @ atoms.T * scale
+        is_chosen = corr.new_zeros((n, len(atoms) + 1), dtype=torch.bool)
+        is_chosen.scatter_(1, indices[:, :t] % (len(atoms) + 1), True)
+        corr = corr.masked_fill(is_chosen[:, :-1], 0)
+        k = corr.abs().argmax(dim=1)
+        atom = atoms[k] * o
+        energy = (atom * atom).sum(1)
+        projections = torch.einsum("np,ntp->nt", atom, V[:, :t])
+        nu2 = energy - (projections * projections).sum(1)
+        value = corr.gather(1, k[:, None])[:, 0]
+        is_dependent = nu2 <= least_independent(eps) * energy
+        is_live &= (error > stop) & ~is_dependent & (value != 0)
+        if not is_live.any():
+            break
+        v = atom - torch.einsum("nt,ntp->np", projections, V[:, :t])
+        nu = torch.where(is_live, nu2, 1).sqrt()
+        V[:, t] = torch.where(is_live[:, None], v / nu[:, None], 0)
+        c[:, t] = (V[:, t] * X).sum(1)
+        factor[:, t, :t], factor[:, t, t] = projections, nu
+        residual = residual - c[:, t, None] * V[:, t]
+        error = torch.where(is_live, (residual * residual).sum(1), error)
+        indices[:, t] = torch.where(is_live, k, UNUSED)
+    return clear_unbounded(indices, _coefficients(factor, c, indices), error)
+
+
+def _inverse_norms(energy: Tensor) -> Tensor:  # (n, m)
+    usable = energy > FAINT * energy.amax(dim=1, keepdim=True)
+    return torch.where(usable, torch.where(usable, energy, 1).rsqrt(), 0)

@@ -1,16 +1,18 @@
 """Training of a dictionary on a budget by a block of samples, in plain NumPy.
 
-This is the specification of the operation `budget_stream`; the fast twin is in
-`numba_budget`. Only inner products enter: the caller evaluates the kernel for the
-block, and `Stock.slots` says which of its samples have become anchors.
+This is the specification of `budget_stream`. Only inner products enter: the caller
+evaluates the kernel for the block, and `Stock.slots` says which of its samples have
+become anchors.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from . import reference
-from .budget import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
+from ..lasso.reference import lasso
+from ..omp.reference import omp
+from ..updates.reference import densify
+from .types import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
 
 
 @np.errstate(all="ignore")
@@ -64,13 +66,11 @@ def _code_sample(
     """Code a sample; return the code and whether it has converged."""
     if pursuit.width == 0:
         options = pursuit.alpha, pursuit.positive, pursuit.max_iter, pursuit.tol
-        codes, converged = reference.lasso(gram, corr[None], *options)
+        codes, converged = lasso(gram, corr[None], *options)
         return codes[0], bool(converged[0])
     energy = np.full(1, k_xx)
-    indices, values, _ = reference.omp(
-        gram, corr[None], energy, pursuit.width, pursuit.tol
-    )
-    return reference.densify(indices, values, len(gram))[0], True
+    indices, values, _ = omp(gram, corr[None], energy, pursuit.width, pursuit.tol)
+    return densify(indices, values, len(gram))[0], True
 
 
 class _UsedStock:

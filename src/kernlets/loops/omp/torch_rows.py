@@ -1,4 +1,4 @@
-"""torch twin of `rows_omp`; see there for what is computed and why.
+"""torch twins of `rows_omp` and `positive_rows_omp`; see `omp.reference`.
 
 On a GPU the correlations that select an atom come from a product in half precision,
 which is several times faster. Its error is bounded, so every atom that could be the
@@ -12,10 +12,8 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from .positive import TRIES
-from .reference import UNUSED, least_independent
-from .torch_ import _clear_unbounded, _triton_module
-from .torch_positive import SupportSystems, largest_correlation
+from .reference import TRIES, UNUSED, least_independent
+from .torch import SupportSystems, clear_unbounded, largest_correlation, load_triton
 
 
 def rows_omp(
@@ -98,7 +96,7 @@ class Pursuit(PursuitState):
 
     def codes(self) -> tuple[Tensor, Tensor, Tensor]:
         values = torch.einsum("ns,nst->nt", self.c, self.inverse)
-        return _clear_unbounded(self.indices, values, self.error)
+        return clear_unbounded(self.indices, values, self.error)
 
 
 def positive_rows_omp(
@@ -176,13 +174,14 @@ class PositivePursuit(PursuitState):
         return (self.residual[rows] * self.atoms[k]).sum(1), k
 
     def codes(self) -> tuple[Tensor, Tensor, Tensor]:
-        return _clear_unbounded(self.indices, self.values, self.error)
+        return clear_unbounded(self.indices, self.values, self.error)
 
 
 def fused_steps(atoms: Tensor, X: Tensor, width: int) -> ModuleType | None:
     """The Triton twin of a step, where it can be used."""
-    triton_ops = _triton_module() if X.is_cuda and X.dtype == torch.float32 else None
-    if triton_ops is None or not triton_ops.triton_rows.fits(width):
+    is_usable = X.is_cuda and X.dtype == torch.float32
+    triton_rows = load_triton("omp.triton_rows") if is_usable else None
+    if triton_rows is None or not triton_rows.fits(width):
         return None
     is_finite = bool(atoms.isfinite().all())  # otherwise no bound holds
-    return triton_ops.triton_rows if is_finite else None
+    return triton_rows if is_finite else None

@@ -1,8 +1,8 @@
 """The layout of series in which loops compare one series with eight at a time.
 
 Numbers of eight series are interleaved, so that vector instructions compute eight
-comparisons at once. A comparison has the same order of operations in every lane, so
-that its result does not depend on the series beside it.
+comparisons at once, one in each lane. A comparison has the same order of operations in
+every lane, so that its result does not depend on the series beside it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Series(NamedTuple):
         return np.diff(self.starts)
 
 
-class Lanes(NamedTuple):
+class GroupedSeries(NamedTuple):
     """Series in groups of eight, padded to the longest of their group."""
 
     values: np.ndarray  # (total,) float64, each group (c, T, LANES)
@@ -44,7 +44,7 @@ class Lanes(NamedTuple):
     lengths: np.ndarray  # (groups, LANES), 0 of lanes without a series
 
     @classmethod
-    def of(cls, series: Series) -> Lanes:
+    def of(cls, series: Series) -> GroupedSeries:
         """Group consecutive series; if they are sorted by length, padding is short."""
         n_groups = -(-len(series.lengths) // LANES)
         lengths = np.zeros((n_groups, LANES), dtype=np.int64)
@@ -75,3 +75,17 @@ def allocate_aligned(n: int) -> np.ndarray:  # (n,) float64, not set
     buffer = np.empty(n + LANES)
     begin = -(buffer.ctypes.data // buffer.itemsize) % LANES
     return buffer[begin : begin + n]
+
+
+class Waves(NamedTuple):
+    """Weights that series are convolved with."""
+
+    weights: np.ndarray  # (k, c, most) float64, 0 past the end of a wave
+    lengths: np.ndarray  # (k,) int64, at most `most`
+    gaps: np.ndarray  # (k,) int64, steps from one weight to the next
+    padded: np.ndarray  # (k,) int64, 1 if series are continued with zeros
+    biases: np.ndarray  # (k,) float64
+
+    @property
+    def n_channels(self) -> int:
+        return self.weights.shape[1]

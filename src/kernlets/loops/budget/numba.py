@@ -1,4 +1,4 @@
-"""Numba twin of `reference_budget`, which has the formulas.
+"""Numba twin of `budget_stream`, which has the formulas in its reference.
 
 Matrices are multiplied at their full capacity, where unused rows are zero, so that
 BLAS gets contiguous arrays and nothing is copied.
@@ -10,9 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .budget import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
-from .compiled import jit
-from .numba_ import _lasso_samples, _omp_samples, _peak, work_space
+from ..compiled import jit
+from ..lasso.numba import lasso_samples
+from ..omp.numba import omp_samples, work_space
+from .numba_anchors import (
+    append_anchor,
+    begin_anchor,
+    choose_removal,
+    normalize_atoms,
+    project,
+    prune_anchor,
+    repair_inverse,
+)
+from .types import BudgetOutcome, BudgetPursuit, Rules, Stock
 
 
 class _Scratch(NamedTuple):
@@ -97,11 +107,11 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnos
             stock, size, row, k_xx, rules
         )
         if is_first or is_admitted:
-            _append(stock, size, row, k_xx, corr, first + i, rules.jitter)
+            append_anchor(stock, size, row, k_xx, corr, first + i, rules.jitter)
             size += 1
             n_admitted += 1
         if is_first:
-            _begin(stock, size)
+            begin_anchor(stock, size)
         elif is_admitted or rules.learn_rejected:
             n_unstable += _step(stock, size, is_admitted, rates[i], rules, scratch)
         _count_idle(stock.idle, scratch.codes[0])
@@ -109,12 +119,12 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnos
             _revive(stock, size, np.argmax(stock.idle), rules.patience)
         if size > rules.budget:
             if len(stock.inverse):
-                _repair_inverse(stock, size, np.float64(rules.jitter))
-            worst, share = _choose_removal(stock, size, rules.pruning)
-            _prune(stock, size, worst, share)
+                repair_inverse(stock, size, np.float64(rules.jitter))
+            worst, share = choose_removal(stock, size, rules.pruning)
+            prune_anchor(stock, size, worst, share)
             size -= 1
         if rules.unit:
-            _normalize(stock, size)
+            normalize_atoms(stock, size)
     return size, n_admitted, n_unstable
 
 
@@ -142,7 +152,7 @@ def _meets_further_criteria(stock, size, row, k_xx, rules):
     if rules.dependence < 0:
         return True
     coords, distance2 = np.zeros(size), np.float64(k_xx)
-    _project(stock, size, row, coords)
+    project(stock, size, row, coords)
     for a in range(size):
         distance2 -= row[a] * coords[a]
     return distance2 > rules.dependence
@@ -156,7 +166,7 @@ def _code_sample(stock, size, k_xx, pursuit, scratch):
     code[:] = 0
     if pursuit.width == 0:
         alpha, tol = pursuit.alpha, pursuit.tol
-        _lasso_samples(
+        lasso_samples(
             stock.gram,
             scratch.corr.copy(),
             alpha,
@@ -181,7 +191,7 @@ def _omp_code(gram, k_xx, pursuit, scratch):
     eps = np.finfo(gram.dtype).eps
     mask = np.iinfo(scratch.bits.dtype).max
     scratch.energy[0] = k_xx
-    _omp_samples(
+    omp_samples(
         gram,
         scratch.corr,
         scratch.energy,
@@ -209,87 +219,6 @@ def _combine(weights, rows, n, total):
         if weight != 0:
             for j in range(len(total)):
                 total[j] += weight * row[j]
-
-
-@jit
-def _add_outer(rows, n, u, v, factor):
-    """rows[:n] += factor · u vᵀ."""
-    for a in range(n):
-        weight, row = factor * u[a], rows[a]
-        for j in range(len(v)):
-            row[j] += weight * v[j]
-
-
-@jit
-def _append(stock, size, row, k_xx, corr, slot, jitter):
-    needs_repair = len(stock.inverse) > 0
-    if needs_repair:
-        needs_repair = _grow_inverse(stock.inverse, size, row, k_xx, jitter)
-    for a in range(size):
-        stock.matrix[size, a] = stock.matrix[a, size] = row[a]
-    stock.matrix[size, size] = row[size] = k_xx
-    stock.products[size] = corr
-    stock.slots[size] = slot
-    if needs_repair:
-        _repair_inverse(stock, size + 1, np.float64(jitter))
-
-
-@jit
-def _inner(matrix, a, x, size):
-    """Row a times x. A sum in a register: one in memory would round by addresses."""
-    total = 0.0
-    for b in range(size):
-        total += matrix[a, b] * x[b]
-    return total
-
-
-@jit
-def _grow_inverse(inverse, size, row, k_xx, jitter):
-    """Append a row and a column; return whether the inverse was inaccurate before."""
-    coords = np.zeros(len(inverse))
-    schur = np.float64(k_xx) * (1 + np.float64(jitter))
-    for a in range(size):
-        coords[a] = _inner(inverse, a, row, size)
-        schur -= coords[a] * row[a]
-    least = np.float64(k_xx) * np.float64(jitter)
-    coords[size] = -1
-    _add_outer(inverse, size + 1, coords, coords, 1 / max(schur, least))
-    return not schur >= least
-
-
-@jit
-def _repair_inverse(stock, size, jitter):
-    """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
-    inverse = stock.inverse
-    jittered = stock.matrix[:size, :size].astype(np.float64)
-    energies, product = np.zeros(size), np.zeros(size)
-    for a in range(size):
-        energies[a] = jittered[a, a]
-        jittered[a, a] += jitter * energies[a]
-    for a in range(size):
-        product[a] = _inner(inverse, a, energies, size)
-    residual = -energies
-    for a in range(size):
-        residual[a] += _inner(jittered, a, product, size)
-    finite = _peak(jittered.reshape(-1)) < np.inf
-    if not finite or _peak(residual) <= SPOILED * _peak(energies):
-        return
-    scale = 1 / np.sqrt(energies)
-    for a in range(size):
-        for b in range(size):
-            jittered[a, b] *= scale[a] * scale[b]
-    inverted = np.linalg.inv(jittered)
-    for a in range(size):
-        for b in range(size):
-            inverse[a, b] = inverted[a, b] * scale[a] * scale[b]
-
-
-@jit
-def _begin(stock, size):
-    """Set the coefficients of the newest anchor, one of the first anchors."""
-    stock.coefs[size - 1] = stock.start[size - 1]
-    np.dot(stock.matrix, stock.coefs, stock.products)
-    np.dot(stock.coefs.T, stock.products, stock.gram)
 
 
 @jit
@@ -326,7 +255,7 @@ def _step(stock, size, is_admitted, rate, rules, scratch):
     if is_admitted:
         coords[size - 1] = 1
     else:
-        _project(stock, size, scratch.row, coords)
+        project(stock, size, scratch.row, coords)
     typed_coords = coords.astype(scratch.row.dtype)
     return _feature_step(stock, size, typed_coords, rate, rules, scratch)
 
@@ -408,117 +337,3 @@ def _blend(row, target, code, decay, rate):
         error -= row[j] * code[j]
     for j in range(len(code)):
         row[j] = decay * row[j] + rate * error * code[j]
-
-
-@jit
-def _project(stock, size, row, coords):
-    """K⁺κ by the inverse; the second step corrects for the jitter."""
-    residual = row[:size].astype(np.float64)
-    for _ in range(2):
-        for a in range(size):
-            coords[a] += _inner(stock.inverse, a, residual, size)
-        for a in range(size):
-            residual[a] = row[a] - _inner(stock.matrix, a, coords, size)
-
-
-@jit
-def _choose_removal(stock, size, pruning):
-    """Choose an anchor to remove, and the weights of the others that replace it."""
-    weights = np.zeros(len(stock.coefs), stock.coefs.dtype)
-    row_norms2 = np.empty(size)
-    for a in range(size):
-        row_norms2[a] = np.sum(stock.coefs[a] * stock.coefs[a])
-    if pruning == ERROR:
-        for a in range(size):
-            row_norms2[a] /= stock.inverse[a, a]
-        removed = np.argmin(row_norms2)
-        for a in range(size):
-            weights[a] = -stock.inverse[removed, a] / stock.inverse[removed, removed]
-        weights[removed] = 0
-        return removed, weights
-    if pruning == MERGE:
-        removed, other = _nearest_pair(stock.matrix, size, row_norms2)
-        weights[other] = stock.matrix[removed, other] / stock.matrix[other, other]
-        return removed, weights
-    return np.argmin(row_norms2), weights
-
-
-@jit
-def _nearest_pair(matrix, size, row_norms2):
-    """The anchor whose replacement by another has the least error, and the other."""
-    least, removed, other = np.inf, 0, 0
-    for a in range(size):
-        for b in range(size):
-            distance2 = matrix[a, a] - matrix[a, b] * matrix[a, b] / matrix[b, b]
-            loss = max(distance2, 0) * row_norms2[a]
-            if a != b and loss < least:
-                least, removed, other = loss, a, b
-    return removed, other
-
-
-@jit
-def _prune(stock, size, removed, weights):
-    """Replace φ of one anchor by a combination of the others, or by 0."""
-    omega, change = stock.coefs[removed].copy(), stock.products[removed].copy()
-    residual = stock.matrix[removed, :size].copy()
-    for b in range(size):
-        if weights[b] != 0:
-            for a in range(size):
-                residual[a] -= weights[b] * stock.matrix[b, a]
-            for j in range(len(change)):
-                change[j] -= weights[b] * stock.products[b, j]
-    error2 = residual[removed]
-    for a in range(size):
-        error2 -= weights[a] * residual[a]
-    _add_outer(stock.coefs, size, weights, omega, omega.dtype.type(1))
-    _add_outer(stock.products, size, residual, omega, omega.dtype.type(-1))
-    for j in range(len(omega)):
-        change[j] -= error2 * omega[j] / 2
-    _add_outer(stock.gram, len(omega), omega, change, omega.dtype.type(-1))
-    _add_outer(stock.gram, len(omega), change, omega, omega.dtype.type(-1))
-    if len(stock.inverse):
-        inverse_row = stock.inverse[removed].copy()
-        _add_outer(
-            stock.inverse, size, inverse_row, inverse_row, -1 / inverse_row[removed]
-        )
-        _move(stock.inverse, removed, size - 1)
-    _drop(stock, removed, size - 1)
-
-
-@jit
-def _drop(stock, removed, last):
-    """Move the last anchor to the row of the removed one."""
-    stock.slots[removed] = stock.slots[last]
-    stock.slots[last] = 0
-    stock.coefs[removed] = stock.coefs[last]
-    stock.products[removed] = stock.products[last]
-    stock.coefs[last] = 0
-    stock.products[last] = 0
-    _move(stock.matrix, removed, last)
-
-
-@jit
-def _move(square, removed, last):
-    for a in range(last + 1):
-        square[removed, a] = square[last, a]
-    for a in range(last + 1):
-        square[a, removed] = square[a, last]
-    for a in range(last + 1):
-        square[last, a] = square[a, last] = 0
-
-
-@jit
-def _normalize(stock, size):
-    """Scale atoms to unit norm."""
-    m = len(stock.gram)
-    scale = np.ones(m, stock.gram.dtype)
-    for j in range(m):
-        if stock.gram[j, j] > 0:
-            scale[j] = 1 / np.sqrt(stock.gram[j, j])
-    for a in range(size):
-        for j in range(m):
-            stock.coefs[a, j] *= scale[j]
-            stock.products[a, j] *= scale[j]
-    for j in range(m):
-        for k in range(m):
-            stock.gram[j, k] *= scale[j] * scale[k]

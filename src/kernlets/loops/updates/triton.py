@@ -1,4 +1,4 @@
-"""Sums of `torch_codes` for CUDA tensors; one program per atom reads its users."""
+"""Sums over sparse codes for CUDA tensors; one program per atom reads its users."""
 
 from __future__ import annotations
 

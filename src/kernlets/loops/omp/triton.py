@@ -1,4 +1,4 @@
-"""Fused OMP for CUDA tensors; the other modules for triton are imported from here.
+"""Fused OMP for CUDA tensors.
 
 One program codes one sample from the first correlation to the last coefficient. The
 state of the sample stays in registers, the rows of the Gram matrix come from the L2
@@ -33,7 +33,7 @@ def omp(
     width: int,
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """OMP by partial Cholesky of the Gram matrix, see `kernlets.loops.numba_.omp`."""
+    """OMP by partial Cholesky of the Gram matrix, see `loops.omp.numba.omp`."""
     n, m = corr.shape
     indices = torch.empty((n, width), dtype=torch.int64, device=corr.device)
     values, residual = corr.new_empty((n, width)), corr.new_empty(n)

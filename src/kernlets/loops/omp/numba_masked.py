@@ -1,13 +1,12 @@
-"""Numba twins of `masked`, which has the formulas."""
+"""Numba twin of `masked_omp`: OMP of each row over its observed features."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .compiled import jit
-from .masked import FAINT, HOLD
-from .numba_ import _is_in_support, _largest
-from .reference import UNUSED
+from ..compiled import jit
+from .numba import is_in_support, largest_index
+from .reference import FAINT, UNUSED
 
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # relative error of a sum, per term
 
@@ -22,28 +21,30 @@ def masked_omp(
     product only chooses atoms. For float64 it uses residuals of unit norm in float32,
     and atoms that are equally good up to its rounding are compared again in float64.
     """
-    n, kind = len(X), X.dtype
+    n, dtype = len(X), X.dtype
     atoms = np.ascontiguousarray(atoms)
     o, residual = observed.astype(np.float32), X.copy()
-    is_float64 = kind != np.float32
+    is_float64 = dtype != np.float32
     atoms32 = _as_float32(atoms) if is_float64 else atoms
     residual32 = np.empty(X.shape, np.float32) if is_float64 else residual
     scale = o @ (atoms32 * atoms32).T
     support = np.full((n, width), UNUSED, dtype=np.int32)
-    values = np.zeros((n, width), dtype=kind)
-    factor, c = np.zeros((n, width, width), kind), np.zeros((n, width), kind)
-    error, stop = np.empty(n, kind), np.empty(n, kind)
-    live = np.ones(n, dtype=np.bool_)
-    eps = kind.type(np.finfo(kind).eps)
-    _begin(X, observed, scale, kind.type(tol), eps, error, stop, residual32, is_float64)
+    values = np.zeros((n, width), dtype=dtype)
+    factor, c = np.zeros((n, width, width), dtype), np.zeros((n, width), dtype)
+    error, stop = np.empty(n, dtype), np.empty(n, dtype)
+    is_live = np.ones(n, dtype=np.bool_)
+    eps = dtype.type(np.finfo(dtype).eps)
+    _begin(
+        X, observed, scale, dtype.type(tol), eps, error, stop, residual32, is_float64
+    )
     mask = np.int32(np.iinfo(np.int32).max)
     for t in range(width):
         corr = np.matmul(residual32, atoms32.T)
-        any_live = _step(
+        is_any_live = _step(
             atoms, X, o, scale, corr, corr.view(np.int32), mask, eps, t, residual,
-            residual32, is_float64, support, values, factor, c, error, stop, live,
+            residual32, is_float64, support, values, factor, c, error, stop, is_live,
         )  # fmt: skip
-        if not any_live:
+        if not is_any_live:
             break
     _refuse(support, values, error)
     return support, values, error
@@ -87,21 +88,21 @@ def _normalize_residual(residual, energy, residual32):
 @jit
 def _step(
     atoms, X, o, scale, corr, bits, mask, eps, t, residual,
-    residual32, is_float64, support, values, factor, c, error, stop, live,
+    residual32, is_float64, support, values, factor, c, error, stop, is_live,
 ):  # fmt: skip
-    """Add an atom to each live sample; return whether any was added."""
-    p, any_live = X.shape[1], False
+    """Add an atom to each is_live sample; return whether any was added."""
+    p, is_any_live = X.shape[1], False
     for i in range(len(X)):
-        if not live[i]:
+        if not is_live[i]:
             continue
-        live[i] = error[i] > stop[i] and error[i] < np.inf
-        if not live[i]:
+        is_live[i] = error[i] > stop[i] and error[i] < np.inf
+        if not is_live[i]:
             continue
         for a in range(corr.shape[1]):
             corr[i, a] *= scale[i, a]
         for s in range(t):
             corr[i, support[i, s]] = 0
-        k = _largest(bits[i], mask)
+        k = largest_index(bits[i], mask)
         if is_float64:
             k = _confirm_largest(atoms, residual[i], o[i], corr[i], k)
         atom, L = atoms[k], factor[i]
@@ -115,9 +116,9 @@ def _step(
             L[t, s] = value
             nu2 -= value * value
             c_t -= value * c[i, s]
-        is_dependent = nu2 <= np.sqrt(eps) * energy  # see `reference.least_independent`
-        if corr[i, k] == 0 or is_dependent or _is_in_support(support[i], t, k):
-            live[i] = False
+        is_dependent = nu2 <= np.sqrt(eps) * energy  # see `least_independent`
+        if corr[i, k] == 0 or is_dependent or is_in_support(support[i], t, k):
+            is_live[i] = False
             continue
         L[t, t] = np.sqrt(nu2)
         c[i, t], support[i, t] = c_t / L[t, t], k
@@ -131,10 +132,10 @@ def _step(
         squares = error[i] * 0
         for f in range(p):
             squares += residual[i, f] * residual[i, f]
-        error[i], any_live = squares, True
+        error[i], is_any_live = squares, True
         if is_float64:
             _normalize_residual(residual[i], squares, residual32[i])
-    return any_live
+    return is_any_live
 
 
 @jit
@@ -177,76 +178,8 @@ def _solve(L, c, count, values):
 def _refuse(support, values, error):
     """Set codes that are not finite to empty, with the residual NaN."""
     for i in range(len(error)):
-        finite = error[i] < np.inf
+        is_finite = error[i] < np.inf
         for s in range(values.shape[1]):
-            finite = finite and abs(values[i, s]) < np.inf
-        if not finite:
+            is_finite = is_finite and abs(values[i, s]) < np.inf
+        if not is_finite:
             support[i], values[i], error[i] = UNUSED, 0, np.nan
-
-
-def masked_ksvd_sweep(
-    residual: np.ndarray,
-    observed: np.ndarray,
-    atoms: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    order: np.ndarray,
-) -> None:
-    """One K-SVD pass over the observed entries, atom by atom."""
-    users = np.argsort(indices, axis=None, kind="stable")
-    starts = np.searchsorted(indices.ravel()[users], np.arange(len(atoms) + 1))
-    _sweep(residual, observed, atoms, values, order, users, starts, indices.shape[1])
-
-
-@jit
-def _sweep(residual, observed, atoms, values, order, users, starts, width):
-    p = atoms.shape[1]
-    atom, power = np.empty(p, atoms.dtype), np.empty(p, atoms.dtype)
-    # a number of an unset array may be NaN, and NaN · 0 too
-    zero = np.zeros(1, atoms.dtype)[0]
-    for j in order:
-        if starts[j] == starts[j + 1]:
-            continue
-        hold = zero
-        for u in range(starts[j], starts[j + 1]):
-            i, w = users[u] // width, users[u] % width
-            hold += values[i, w] * values[i, w]
-        hold *= HOLD
-        for f in range(p):
-            atom[f], power[f] = hold * atoms[j, f], hold
-        for u in range(starts[j], starts[j + 1]):
-            i, w = users[u] // width, users[u] % width
-            g = values[i, w]
-            for f in range(p):
-                if observed[i, f]:
-                    residual[i, f] += g * atoms[j, f]
-                    atom[f] += g * residual[i, f]
-                    power[f] += g * g
-        for f in range(p):
-            atom[f] /= power[f]
-        norm2 = zero
-        for f in range(p):  # a separate loop: a sum beside a write rounds by addresses
-            norm2 += atom[f] * atom[f]
-        is_nonzero = norm2 > 0
-        for f in range(p):
-            if is_nonzero:
-                atoms[j, f] = atom[f] / np.sqrt(norm2)
-        for u in range(starts[j], starts[j + 1]):
-            i, w = users[u] // width, users[u] % width
-            if is_nonzero:
-                values[i, w] = _coefficient(residual[i], atoms[j], observed[i])
-            g = values[i, w]
-            for f in range(p):
-                if observed[i, f]:
-                    residual[i, f] -= g * atoms[j, f]
-
-
-@jit
-def _coefficient(error, atom, observed):
-    """Σ E d / Σ d² over the observed entries, 0 if d is 0 there."""
-    product, norm2 = atom[0] * 0, atom[0] * 0
-    for f in range(len(atom)):
-        if observed[f]:
-            product += error[f] * atom[f]
-            norm2 += atom[f] * atom[f]
-    return product / norm2 if norm2 > 0 else norm2

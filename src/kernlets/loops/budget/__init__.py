@@ -1,0 +1,1 @@
+"""Training of a dictionary on a budget, sample by sample."""

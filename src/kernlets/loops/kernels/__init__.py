@@ -1,0 +1,1 @@
+"""Loops of kernels and feature maps: distances, alignments, transforms."""

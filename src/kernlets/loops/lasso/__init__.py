@@ -1,0 +1,1 @@
+"""The lasso by coordinate descent."""

@@ -1,0 +1,109 @@
+"""torch twin of `lasso`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+FEW_CODES = 10**6  # entries up to which the lasso of a GPU's rows runs on the host
+
+
+def lasso(
+    gram: Tensor,
+    corr: Tensor,
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> tuple[Tensor, Tensor]:
+    """Coordinate descent: by the compiled loop in host memory, in step on a GPU.
+
+    On a GPU each atom of a pass is a few calls, however many samples there are. The
+    loop on the host is faster where there are few samples.
+    """
+    if not corr.is_cuda or corr.numel() < FEW_CODES:
+        from .numba import lasso as numba_lasso
+
+        host_arrays = gram.detach().cpu().numpy(), corr.detach().cpu().numpy()
+        codes, converged = numba_lasso(*host_arrays, alpha, positive, max_iter, tol)
+        results = torch.from_numpy(codes), torch.from_numpy(converged)
+        return results[0].to(corr.device), results[1].to(corr.device)
+    return lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
+
+
+def lasso_in_step(
+    gram: Tensor,
+    corr: Tensor,
+    alpha: float,
+    positive: bool,
+    max_iter: int,
+    tol: float,
+) -> tuple[Tensor, Tensor]:
+    """Coordinate descent, one atom at a time for all samples at once.
+
+    A few samples may need a thousand passes, and a pass is a dozen calls for each
+    atom. So samples that have converged leave the loop, and only atoms in use are
+    visited between full passes. Each sample takes the steps that it would take alone.
+    """
+    shrink = _one_sided if positive else torch.nn.functional.softshrink
+    all_atoms = (gram.diagonal() > 0).nonzero()[:, 0].tolist()  # no atom that is 0
+    codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
+    converged = torch.zeros_like(rows, dtype=torch.bool)
+    state = corr.clone(), codes.clone(), tol * corr.abs().amax(dim=1), rows * 0
+    while len(rows) and max_iter > 0:
+        corr_residual, code, tolerance, n_passes = state
+        visits = torch.ones_like(code)
+        moves = _lasso_pass(gram, corr_residual, code, all_atoms, visits, alpha, shrink)
+        n_passes += 1
+        is_moving, visits = moves > tolerance, (code != 0).to(code.dtype)
+        has_converged = ~is_moving
+        active_atoms = visits[is_moving].any(dim=0).nonzero()[:, 0].tolist()
+        is_moving = is_moving & (n_passes < max_iter)
+        while bool(is_moving.any()):
+            visits = visits * is_moving[:, None]
+            moves = _lasso_pass(
+                gram, corr_residual, code, active_atoms, visits, alpha, shrink
+            )
+            n_passes += is_moving
+            is_moving = is_moving & (moves > tolerance) & (n_passes < max_iter)
+        codes[rows], converged[rows] = code, has_converged
+        continuing = (~has_converged & (n_passes < max_iter)).nonzero()[:, 0]
+        rows, state = (
+            rows[continuing],
+            [
+                values[continuing]
+                for values in (corr_residual, code, tolerance, n_passes)
+            ],
+        )
+    is_finite = codes.isfinite().all(dim=1) & corr.isfinite().all(dim=1)
+    return codes.masked_fill(~is_finite[:, None], torch.nan), converged
+
+
+def _lasso_pass(
+    gram: Tensor,
+    corr_residual: Tensor,  # (n, m) changed in place
+    code: Tensor,  # (n, m) changed in place
+    atoms: list[int],
+    visits: Tensor,  # (n, m) 1 where a sample visits an atom, else 0
+    alpha: float,
+    shrink: Callable[[Tensor, float], Tensor],
+) -> Tensor:  # (n,)
+    """One pass over some atoms, for all samples at once; the largest moves."""
+    largest_moves = torch.zeros_like(corr_residual[:, 0])
+    for j in atoms:
+        gram_j, old_coefs = gram[j], code[:, j]
+        delta = (
+            shrink(corr_residual[:, j] + gram_j[j] * old_coefs, alpha) / gram_j[j]
+            - old_coefs
+        )
+        delta = delta * visits[:, j]
+        code[:, j] += delta
+        corr_residual.addr_(delta, gram_j, alpha=-1)
+        largest_moves = torch.maximum(largest_moves, delta.abs())
+    return largest_moves
+
+
+def _one_sided(value: Tensor, alpha: float) -> Tensor:
+    return (value - alpha).clamp(min=0)

@@ -1,0 +1,1 @@
+"""Orthogonal matching pursuit: from products, from rows, of rows with gaps."""

@@ -1,0 +1,1 @@
+"""Loops of atom updates: K-SVD sweeps, residuals and sums over codes."""

@@ -1,0 +1,374 @@
+"""Numba twins of the sweeps and of `subtract_codes`.
+
+Exact sweeps are bound by LAPACK and stay in the reference.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from ..compiled import jit, largest_magnitude
+from . import reference
+
+
+@jit
+def subtract_codes(X, indices, values, atoms):
+    """The residuals X − Γ·atoms."""
+    out = X.copy()
+    for i in range(len(X)):
+        row = out[i]
+        for w in range(indices.shape[1]):
+            if 0 <= indices[i, w] < len(atoms):
+                value, atom = values[i, w], atoms[indices[i, w]]
+                for a in range(len(row)):
+                    row[a] -= value * atom[a]
+    return out
+
+
+def ksvd_sweep(
+    residual: np.ndarray,
+    atoms: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    order: np.ndarray,
+    exact: bool,
+    positive: bool = False,
+    positive_atoms: bool = False,
+) -> None:
+    """Approximate K-SVD sweep; the exact one is bound by LAPACK and stays in NumPy."""
+    signs = bool(positive), bool(positive_atoms)
+    if exact:
+        reference.ksvd_sweep(residual, atoms, indices, values, order, exact, *signs)
+    else:
+        starts, slots = _users(indices, len(atoms))
+        _approximate_sweep(residual, atoms, values, order, starts, slots, *signs)
+
+
+@jit
+def _users(indices, m):
+    """Flat positions in `indices` by atom: starts (m + 1) and slots."""
+    n, width = indices.shape
+    starts = np.zeros(m + 1, np.int64)
+    for i in range(n):
+        for w in range(width):
+            if 0 <= indices[i, w] < m:
+                starts[indices[i, w] + 1] += 1
+    for j in range(m):
+        starts[j + 1] += starts[j]
+    ends = starts[:-1].copy()
+    slots = np.empty(starts[m], np.int64)
+    for i in range(n):
+        for w in range(width):
+            j = indices[i, w]
+            if 0 <= j < m:
+                slots[ends[j]] = i * width + w
+                ends[j] += 1
+    return starts, slots
+
+
+@jit
+def _approximate_sweep(
+    residual, atoms, values, order, starts, slots, positive, positive_atoms
+):
+    """Update the atoms; each user's residual row is read twice and written once."""
+    p, width = atoms.shape[1], values.shape[1]
+    atom, zero = np.empty(p, atoms.dtype), atoms.dtype.type(0)
+    for j in order:
+        old_atom, users = atoms[j], slots[starts[j] : starts[j + 1]]
+        scale = _power_of_two(_gather(values, users))
+        squares = zero
+        for a in range(p):
+            atom[a] = 0
+        for slot in users:
+            i, w = slot // width, slot % width
+            coef, row = values[i, w] / scale, residual[i]
+            squares += coef * coef
+            for a in range(p):
+                atom[a] += coef * row[a]
+        norm, overlap, squares = zero, zero, squares * scale
+        for a in range(p):
+            atom[a] += squares * old_atom[a]
+        if positive_atoms:
+            for a in range(p):
+                atom[a] = max(atom[a], 0)
+        scale = _power_of_two(atom)
+        for a in range(p):
+            atom[a] /= scale
+            norm += atom[a] * atom[a]
+        if norm == 0:
+            continue
+        norm = np.sqrt(norm)
+        for a in range(p):
+            atom[a] /= norm
+            overlap += atom[a] * old_atom[a]
+        for slot in users:
+            i, w = slot // width, slot % width
+            coef, row = values[i, w], residual[i]
+            new_coef = coef * overlap
+            for a in range(p):
+                new_coef += row[a] * atom[a]
+            if positive:
+                new_coef = max(new_coef, zero)
+            for a in range(p):
+                row[a] += coef * old_atom[a] - new_coef * atom[a]
+            values[i, w] = new_coef
+        for a in range(p):
+            old_atom[a] = atom[a]
+
+
+@jit
+def _gather(values, slots):
+    """The values at these flat positions."""
+    width = values.shape[1]
+    user_values = np.empty(len(slots), values.dtype)
+    for u in range(len(slots)):
+        user_values[u] = values[slots[u] // width, slots[u] % width]
+    return user_values
+
+
+@jit
+def _power_of_two(x):
+    """The power of two to divide x by, so that its squares can be summed; see
+    `reference.rescale`."""
+    peak, one = largest_magnitude(x), x.dtype.type(1)
+    if not 0 < peak < np.inf:
+        return one
+    exponent = math.frexp(max(peak, np.finfo(x.dtype).tiny))[1]
+    return x.dtype.type(math.ldexp(one, exponent - 1))
+
+
+def gram_sweep(
+    matrix: np.ndarray,
+    coefs: np.ndarray,
+    products: np.ndarray,
+    gram: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    order: np.ndarray,
+    exact: bool,
+    positive: bool = False,
+    weights: np.ndarray | None = None,
+) -> None:
+    """Approximate sweep in feature space; the exact one stays in NumPy.
+
+    The sweep itself needs `products` and `gram` only. It notes how each atom mixes the
+    others, and one triangular solve at the end gives the coefficients.
+    """
+    if exact and not positive:
+        state = coefs, products, gram, indices, values, order
+        reference.gram_sweep(matrix, *state, exact, weights=weights)
+        return
+    sample_weights = np.ones(len(values), values.dtype) if weights is None else weights
+    mixing = np.zeros_like(gram)
+    g = np.zeros_like(values)
+    is_updated = np.zeros(len(gram), dtype=np.bool_)
+    users = _users(indices, len(gram))
+    state = indices, values, order, users, mixing, g, is_updated
+    _gram_sweep(matrix, products, gram, *state, bool(positive), sample_weights)
+    _mix_coefs(coefs, indices, g, order, mixing, is_updated)
+
+
+@jit
+def _gram_sweep(
+    matrix,
+    products,
+    gram,
+    indices,
+    values,
+    order,
+    slots_by_atom,
+    mixing,
+    g,
+    is_updated,
+    positive,
+    weights,
+):
+    starts, slots = slots_by_atom
+    (m, n), width = products.shape, values.shape[1]
+    eps = np.finfo(matrix.dtype).eps
+    atom_products, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
+    for j in order:
+        users = slots[starts[j] : starts[j + 1]]
+        mixing_j, scale = mixing[j], _power_of_two(_gather(values, users))
+        for slot in users:
+            i, w = slot // width, slot % width
+            g[i, w] = weights[i] * values[i, w] / scale
+            for v in range(width):
+                if v != w and 0 <= indices[i, v] < m:
+                    mixing_j[indices[i, v]] += g[i, w] * values[i, v]
+        _atom_products(atom_products, matrix, products, g, users, width, mixing_j)
+        energy = _inner_products(
+            inner, atom_products, products, gram, g, users, width, mixing_j
+        )
+        energy_sum, length_sum = 0.0, 0.0
+        for slot in users:
+            i, w = slot // width, slot % width
+            energy_sum += g[i, w] * g[i, w] * matrix[i, i]
+            length_sum += abs(g[i, w]) * np.sqrt(max(matrix[i, i], 0))
+        length_sum *= length_sum * np.sqrt(len(users))
+        noise = reference.NOISE * energy_sum + reference.ALIKE * length_sum
+        if not energy > eps * noise:  # the atom is not changed
+            for k in range(m):
+                mixing_j[k] = 0
+            for slot in users:
+                g[slot // width, slot % width] = 0
+            continue
+        is_updated[j] = True
+        inverse_norm = 1 / np.sqrt(energy)
+        for k in range(m):
+            mixing_j[k] *= inverse_norm
+            gram[j, k] = gram[k, j] = inverse_norm * inner[k]
+        gram[j, j] = 1
+        for a in range(n):
+            products[j, a] = inverse_norm * atom_products[a]
+        for slot in users:
+            i, w = slot // width, slot % width
+            g[i, w] *= inverse_norm
+            new_coef = products[j, i]
+            for v in range(width):
+                if v != w and 0 <= indices[i, v] < m:
+                    new_coef -= values[i, v] * gram[j, indices[i, v]]
+            if positive:
+                new_coef = max(new_coef, 0)
+            values[i, w] = new_coef
+
+
+@jit
+def _atom_products(atom_products, matrix, products, g, users, width, mixing_j):
+    """atom_products = Σ_users g K[i] − Σ_k mixing_j[k] products[k], four at a time."""
+    n = len(atom_products)
+    for a in range(n):
+        atom_products[a] = 0
+    for slot in users:
+        g_i, row = g[slot // width, slot % width], matrix[slot // width]
+        for a in range(n):
+            atom_products[a] += g_i * row[a]
+    mixed_atoms = np.flatnonzero(mixing_j)
+    t = 0
+    while t + 4 <= len(mixed_atoms):
+        f0, f1 = mixing_j[mixed_atoms[t]], mixing_j[mixed_atoms[t + 1]]
+        f2, f3 = mixing_j[mixed_atoms[t + 2]], mixing_j[mixed_atoms[t + 3]]
+        r0, r1 = products[mixed_atoms[t]], products[mixed_atoms[t + 1]]
+        r2, r3 = products[mixed_atoms[t + 2]], products[mixed_atoms[t + 3]]
+        for a in range(n):
+            atom_products[a] -= f0 * r0[a] + f1 * r1[a] + f2 * r2[a] + f3 * r3[a]
+        t += 4
+    while t < len(mixed_atoms):
+        f0, r0 = mixing_j[mixed_atoms[t]], products[mixed_atoms[t]]
+        for a in range(n):
+            atom_products[a] -= f0 * r0[a]
+        t += 1
+
+
+@jit
+def _inner_products(inner, atom_products, products, gram, g, users, width, mixing_j):
+    """inner = ⟨d_k, d⟩ of the new atom d with all atoms; returns ⟨d, d⟩."""
+    m = len(gram)
+    energy = 0.0
+    for k in range(m):
+        total, row = 0.0, gram[k]
+        for a in range(m):
+            total -= row[a] * mixing_j[a]
+        row = products[k]
+        for slot in users:
+            total += g[slot // width, slot % width] * row[slot // width]
+        inner[k] = total
+        energy -= mixing_j[k] * total
+    for slot in users:
+        energy += g[slot // width, slot % width] * atom_products[slot // width]
+    return energy
+
+
+def _mix_coefs(
+    coefs: np.ndarray,  # (m, N) changed in place
+    indices: np.ndarray,
+    g: np.ndarray,
+    order: np.ndarray,
+    mixing: np.ndarray,  # (m, m)
+    is_updated: np.ndarray,  # (m,)
+) -> None:
+    """A = g − L A − U A_old, where L mixes atoms updated earlier, U later ones."""
+    earlier = np.tril(mixing[np.ix_(order, order)], -1)
+    later = np.triu(mixing[np.ix_(order, order)], 1)
+    np.fill_diagonal(earlier, 1)
+    np.fill_diagonal(later, np.where(is_updated[order], 0, -1))  # an unmoved atom stays
+    for start in range(0, coefs.shape[1], 512):
+        rows = slice(start, start + 512)
+        g_rows = reference.densify(indices[rows], g[rows], len(coefs)).T
+        rhs = g_rows[order] - later @ coefs[order, rows]
+        coefs[order, rows] = solve_triangular(
+            earlier, rhs, lower=True, unit_diagonal=True, check_finite=False
+        )
+
+
+def masked_ksvd_sweep(
+    residual: np.ndarray,
+    observed: np.ndarray,
+    atoms: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    order: np.ndarray,
+) -> None:
+    """One K-SVD pass over the observed entries, atom by atom."""
+    users = np.argsort(indices, axis=None, kind="stable")
+    starts = np.searchsorted(indices.ravel()[users], np.arange(len(atoms) + 1))
+    _masked_sweep(
+        residual, observed, atoms, values, order, users, starts, indices.shape[1]
+    )
+
+
+@jit
+def _masked_sweep(residual, observed, atoms, values, order, users, starts, width):
+    p = atoms.shape[1]
+    atom, power = np.empty(p, atoms.dtype), np.empty(p, atoms.dtype)
+    # a number of an unset array may be NaN, and NaN · 0 too
+    zero = np.zeros(1, atoms.dtype)[0]
+    for j in order:
+        if starts[j] == starts[j + 1]:
+            continue
+        hold = zero
+        for u in range(starts[j], starts[j + 1]):
+            i, w = users[u] // width, users[u] % width
+            hold += values[i, w] * values[i, w]
+        hold *= reference.HOLD
+        for f in range(p):
+            atom[f], power[f] = hold * atoms[j, f], hold
+        for u in range(starts[j], starts[j + 1]):
+            i, w = users[u] // width, users[u] % width
+            g = values[i, w]
+            for f in range(p):
+                if observed[i, f]:
+                    residual[i, f] += g * atoms[j, f]
+                    atom[f] += g * residual[i, f]
+                    power[f] += g * g
+        for f in range(p):
+            atom[f] /= power[f]
+        norm2 = zero
+        for f in range(p):  # a separate loop: a sum beside a write rounds by addresses
+            norm2 += atom[f] * atom[f]
+        is_nonzero = norm2 > 0
+        for f in range(p):
+            if is_nonzero:
+                atoms[j, f] = atom[f] / np.sqrt(norm2)
+        for u in range(starts[j], starts[j + 1]):
+            i, w = users[u] // width, users[u] % width
+            if is_nonzero:
+                values[i, w] = _coefficient(residual[i], atoms[j], observed[i])
+            g = values[i, w]
+            for f in range(p):
+                if observed[i, f]:
+                    residual[i, f] -= g * atoms[j, f]
+
+
+@jit
+def _coefficient(error, atom, observed):
+    """Σ E d / Σ d² over the observed entries, 0 if d is 0 there."""
+    product, norm2 = atom[0] * 0, atom[0] * 0
+    for f in range(len(atom)):
+        if observed[f]:
+            product += error[f] * atom[f]
+            norm2 += atom[f] * atom[f]
+    return product / norm2 if norm2 > 0 else norm2
