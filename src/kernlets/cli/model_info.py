@@ -19,7 +19,6 @@ from ..base.pipelines import last_step, steps_of
 from ..io import ModelFileError, info, is_model, load
 from ..io.data_file import list_names
 from ..numerics.text import markdown_text, printable, size_text
-from ..outliers import SampledDictionaries
 from ..registry import TABLES, summary, table
 
 
@@ -69,7 +68,7 @@ def fitted_learners(model: Any) -> list[Any]:
 def atoms_text(model: Any) -> str:
     """Say how many atoms the dictionaries of a model have."""
     learners = fitted_learners(model)
-    if isinstance(learners[0], SampledDictionaries):
+    if not hasattr(learners[0], "dictionary_"):  # `SampledDictionaries`
         return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
     counts = [learner.dictionary_.n_atoms for learner in learners]
     atoms = "-".join(map(str, sorted({min(counts), max(counts)})))
@@ -238,7 +237,7 @@ def _model_facts(model: Any, info: dict[str, Any]) -> dict[str, str]:
 
 
 def _has_atoms(learner: Any) -> bool:
-    return hasattr(learner, "dictionary_") or isinstance(learner, SampledDictionaries)
+    return hasattr(learner, "dictionary_") or hasattr(learner, "atoms_")
 
 
 def _parameters(model: Any) -> Iterator[tuple[str, str]]:
