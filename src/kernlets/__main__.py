@@ -50,7 +50,7 @@ def _watch_for_interrupts() -> None:
         return
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    # Written to by the handler in C, at once, even while the main thread is busy.
+    # Python writes to this at once, even while the main thread is in compiled code.
     signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, _interrupt)
     watcher = threading.Thread(target=_watch, args=(receiver, sender), daemon=True)
@@ -58,7 +58,7 @@ def _watch_for_interrupts() -> None:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    if _state["leaving"]:  # Python would not end, but tell of it and go on
+    if _state["leaving"]:  # Python would print an exception and not end
         _end_now()
     _state["interrupted"] = True  # even if someone catches what is raised here
     raise Interrupted
@@ -81,7 +81,7 @@ def _watch(receiver: socket.socket, sender: socket.socket) -> None:
 
 
 def _end_now() -> None:
-    """End the process without its clean-up, but without leaving a mess."""
+    """End the process at once, but remove files that it has begun to write."""
     atomic = sys.modules.get("kernlets.io.atomic_write")
     if atomic is not None:
         atomic.remove_open_parts()

@@ -13,7 +13,7 @@ from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from . import _HOME_OF, _HOMES
+from . import _HOME_OF, _HOMES, schema
 
 #: kind, which is also the name of its package or module -> the name of its table
 TABLES = {
@@ -29,23 +29,7 @@ TABLES = {
 }
 
 #: Classes of scikit-learn that a model file may contain.
-SKLEARN = (
-    "decomposition.PCA",
-    "linear_model.LinearRegression",
-    "linear_model.LogisticRegression",
-    "linear_model.Ridge",
-    "linear_model.RidgeClassifier",
-    "pipeline.FeatureUnion",
-    "pipeline.Pipeline",
-    "preprocessing.LabelBinarizer",
-    "preprocessing.LabelEncoder",
-    "preprocessing.MaxAbsScaler",
-    "preprocessing.MinMaxScaler",
-    "preprocessing.Normalizer",
-    "preprocessing.RobustScaler",
-    "preprocessing.StandardScaler",
-    "svm.LinearSVC",
-)
+SKLEARN = tuple(name for name in schema.SKLEARN if name != "base.BaseEstimator")
 
 
 def table(kind: str) -> dict[str, Any]:

@@ -149,9 +149,11 @@ def declared_of(cls: type) -> Declared:
 def _collect_from_bases(cls: type, table: str) -> dict[str, Any]:
     entries: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        if base.__module__.startswith("sklearn."):
-            tables = SKLEARN.get(base.__name__, ({}, {}))
-            entries.update(tables[table == "_conditions"])
+        library, _, module = base.__module__.partition(".")
+        if library == "sklearn":
+            name = f"{module.partition('.')[0]}.{base.__name__}"
+            declared, conditions = SKLEARN.get(name, ({}, {}))
+            entries.update(declared if table == "_declared" else conditions)
         else:
             entries.update(vars(base).get(table, {}))
     return entries
@@ -571,10 +573,10 @@ _CLASSIFIER_RULES: Conditions = {
         or (_n_functions(self) == 1 and len(self.classes_) <= 2)
     ),
 }
-#: `_declared` and `_conditions` of the classes in `registry.SKLEARN`; an attribute that
-#: only some versions have may be missing.
+#: `_declared` and `_conditions` of the classes of scikit-learn that a model file may
+#: name, and of the base of all. Attributes that only some versions set may be missing.
 SKLEARN: dict[str, tuple[Declared, Conditions]] = {
-    "BaseEstimator": (
+    "base.BaseEstimator": (
         {
             "feature_names_in_": Maybe(Names("p")),
             "row_names_": Maybe(Indices(None, least=-LARGEST), Names(None)),
@@ -582,7 +584,7 @@ SKLEARN: dict[str, tuple[Declared, Conditions]] = {
         },
         {},
     ),
-    "PCA": (
+    "decomposition.PCA": (
         {
             **_WIDTH,
             "components_": Floats("k", "p"),
@@ -597,13 +599,13 @@ SKLEARN: dict[str, tuple[Declared, Conditions]] = {
         },
         {},
     ),
-    "LinearRegression": (
+    "linear_model.LinearRegression": (
         {**_LINEAR, "rank_": Maybe(Whole()), "singular_": Maybe(Floats("s>=0"))},
         _LINEAR_RULES,
     ),
-    "LogisticRegression": (_CLASSIFIER, _CLASSIFIER_RULES),
-    "Ridge": (_LINEAR, _LINEAR_RULES),
-    "RidgeClassifier": (
+    "linear_model.LogisticRegression": (_CLASSIFIER, _CLASSIFIER_RULES),
+    "linear_model.Ridge": (_LINEAR, _LINEAR_RULES),
+    "linear_model.RidgeClassifier": (
         {
             **_CLASSIFIER,
             "classes_": Maybe(Labels("C")),  # of the binarizer, in older versions
@@ -611,13 +613,15 @@ SKLEARN: dict[str, tuple[Declared, Conditions]] = {
         },
         _CLASSIFIER_RULES,
     ),
-    "LabelBinarizer": (
+    "pipeline.FeatureUnion": ({}, {}),
+    "pipeline.Pipeline": ({}, {}),
+    "preprocessing.LabelBinarizer": (
         {"classes_": Labels("C"), "y_type_": Text(), "sparse_input_": Flag()},
         {},
     ),
-    "LabelEncoder": ({"classes_": Labels("C>=0", gaps=True)}, {}),
-    "MaxAbsScaler": ({**_SCALER, "max_abs_": _ROW, "scale_": _ROW}, {}),
-    "MinMaxScaler": (
+    "preprocessing.LabelEncoder": ({"classes_": Labels("C>=0", gaps=True)}, {}),
+    "preprocessing.MaxAbsScaler": ({**_SCALER, "max_abs_": _ROW, "scale_": _ROW}, {}),
+    "preprocessing.MinMaxScaler": (
         {
             **_SCALER,
             **{name: _ROW for name in ("scale_", "min_")},
@@ -625,8 +629,8 @@ SKLEARN: dict[str, tuple[Declared, Conditions]] = {
         },
         {},
     ),
-    "Normalizer": (_WIDTH, {}),
-    "RobustScaler": (
+    "preprocessing.Normalizer": (_WIDTH, {}),
+    "preprocessing.RobustScaler": (
         {**_WIDTH, "center_": _ROW_OR_NONE, "scale_": _ROW_OR_NONE},
         {
             "center_ and scale_ must be there if they are used": lambda self: (
@@ -635,7 +639,7 @@ SKLEARN: dict[str, tuple[Declared, Conditions]] = {
             ),
         },
     ),
-    "StandardScaler": (
+    "preprocessing.StandardScaler": (
         {**_SCALER, **dict.fromkeys(("mean_", "var_", "scale_"), _ROW_OR_NONE)},
         {
             "n_samples_seen_ must be NumPy's": lambda self: hasattr(
@@ -647,5 +651,5 @@ SKLEARN: dict[str, tuple[Declared, Conditions]] = {
             ),
         },
     ),
-    "LinearSVC": (_CLASSIFIER, _CLASSIFIER_RULES),
+    "svm.LinearSVC": (_CLASSIFIER, _CLASSIFIER_RULES),
 }

@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "config": set(),
     "schema": set(),
     "sklearn_base": set(),  # types for scikit-learn's base classes
-    "registry": {"__init__"},
+    "registry": {"__init__", "schema"},
     "numerics": {"config"},
     "contracts": {"config", "numerics", "schema", "sklearn_base"},
     "data": {"config", "contracts", "numerics"},

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -242,24 +242,18 @@ def as_file(path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="kernlets-") as folder:
         copy = Path(folder) / "stream.csv"
-        _copy(path, copy)
+        standard_input = nullcontext(sys.stdin.buffer)
+        opened = standard_input if str(path) in STANDARD else path.open("rb")
+        with opened as stream, copy.open("w+b") as file:
+            shutil.copyfileobj(stream, file)
+            file.seek(0)
+            is_text = not file.read(8).startswith(BINARY)
+        if not is_text:
+            raise DataFileError(
+                name_of(path), "is no text: pipe CSV, or give the file by its name"
+            )
         with _rename_in_messages(copy, name_of(path)):
             yield copy
-
-
-def _copy(path: Path, copy: Path) -> None:
-    with copy.open("wb") as file:
-        if str(path) in STANDARD:
-            shutil.copyfileobj(sys.stdin.buffer, file)
-        else:
-            with path.open("rb") as stream:
-                shutil.copyfileobj(stream, file)
-    with copy.open("rb") as file:
-        first_bytes = file.read(8)
-    if first_bytes.startswith(BINARY):
-        raise DataFileError(
-            name_of(path), "is no text: pipe CSV, or give the file by its name"
-        )
 
 
 @contextmanager

@@ -145,11 +145,7 @@ MODES = {
     "TIFF": ("L", "LA", "RGB", "RGBA", "CMYK", "I;16", "I", "F"),
 }
 WITH_ALPHA = ("LA", "RGBA")
-COPIED_METADATA = (
-    "icc_profile",
-    "exif",
-    "dpi",
-)  # metadata that are written as they were read
+COPIED_METADATA = ("icc_profile", "exif", "dpi")  # these are written as they were read
 JPEG_QUALITY = 95
 
 

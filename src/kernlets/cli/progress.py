@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +13,7 @@ from rich.progress import (
     ProgressColumn,
     Task,
     TaskID,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -23,7 +23,6 @@ from sklearn.pipeline import Pipeline
 
 from ..base.pipelines import last_step
 from ..data.block_loop import report_rows_to
-from ..sklearn_base import BaseEstimator
 
 
 class RowsPerSecond(ProgressColumn):
@@ -32,13 +31,6 @@ class RowsPerSecond(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{_short_number(speed)} rows/s")
-
-
-class Percent(ProgressColumn):
-    """The finished share, if the total is known."""
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.total is None else f"{task.percentage:>3.0f}%")
 
 
 def _short_number(count: float) -> str:
@@ -57,39 +49,13 @@ def fit_with_progress(
     The number of passes of a map is unknown; a learner makes one pass per iteration, so
     the remaining time is known.
     """
-    final_step = last_step(model)
-    total = n_rows and n_rows * _n_iterations(final_step)
+    total = n_rows and n_rows * _n_iterations(last_step(model))
     with rows_progress("fitting", total, quiet) as bar, report_rows_to(bar.advance):
-        if isinstance(model, Pipeline):
-            _with_announcements(model, bar, total).fit(X, y)
-        else:
-            bar.begin("learning", total)
-            model.fit(X, y)
-
-
-class _Announcement(BaseEstimator):
-    """A step that passes the rows on, and shows that the next step begins."""
-
-    def __init__(self, begin: Callable[[], Any]) -> None:
-        self.begin = begin
-
-    def fit(self, X: Any, y: Any = None) -> _Announcement:
-        self.begin()
-        return self
-
-    def transform(self, X: Any) -> Any:
-        return X
-
-
-def _with_announcements(model: Pipeline, bar: RowsBar, total: int | None) -> Pipeline:
-    """Return a pipeline of the same steps that announces each one before its fit."""
-    steps = []
-    for name, step in model.steps:
-        begin = partial(bar.begin, name)
-        if step is model[-1]:
-            begin = partial(bar.begin, "learning", total)
-        steps += [(f"before {name}", _Announcement(begin)), (name, step)]
-    return Pipeline(steps)
+        for name, step in model.steps[:-1] if isinstance(model, Pipeline) else ():
+            bar.begin(name)
+            X = step.fit_transform(X, y)
+        bar.begin("learning", total)
+        last_step(model).fit(X, y)
 
 
 def _n_iterations(final_step: Any) -> int:
@@ -142,7 +108,7 @@ def _make_bar(quiet: bool, *speed: ProgressColumn) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        Percent(),
+        TaskProgressColumn("{task.percentage:>3.0f}%"),
         *speed,
         TimeElapsedColumn(),
         TextColumn("left"),

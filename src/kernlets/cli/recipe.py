@@ -39,8 +39,8 @@ COMBINED = {"lkdl": ("nystroem", "ksvd")}
 DEFAULTS = {"landmarks": "coreset"}
 #: Maps for certain kernels only, which have one of them by default.
 MAPS_OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
-SEARCH = "auto"  # the method of --search ...
-SEARCH_OPTIONS = {"method", "seed", "settings", "search"}  # ... and what it uses
+SEARCH = "auto"  # the method of --search
+SEARCH_OPTIONS = {"method", "seed", "settings", "search"}  # the others have no effect
 #: Options and the parameters that they set, of maps and of methods after them.
 MAP_OPTIONS = {
     "--kernel": "kernel",
@@ -49,11 +49,11 @@ MAP_OPTIONS = {
     "--n-components": "n_components",
 }
 METHOD_OPTIONS = {
-    "--atoms": "n_components",  # or PER_CLASS
+    "--atoms": "n_components",  # or ATOMS_PER_CLASS
     "--sparsity": "n_nonzero_coefs",
     "--iterations": "max_iter",
 }
-PER_CLASS = "n_atoms_per_class"  # what classifiers with one dictionary call it
+ATOMS_PER_CLASS = "n_atoms_per_class"  # of classifiers with one dictionary
 
 
 @dataclass(frozen=True)
@@ -166,8 +166,8 @@ class Recipe:
         defaults = self._default_params(cls).items()
         params: dict[str, Any] = {name: v for name, v in defaults if name in parameters}
         for option, name in options.items():
-            if option == "--atoms" and PER_CLASS in parameters:
-                name = PER_CLASS
+            if option == "--atoms" and ATOMS_PER_CLASS in parameters:
+                name = ATOMS_PER_CLASS
             value = getattr(self, option.strip("-").replace("-", "_"))
             if value is not None and name not in parameters:
                 raise ValueError(_refusal_text(option, owner))
@@ -224,13 +224,10 @@ def _lookup(
 
 
 MIN_COLUMNS = 50  # rows with fewer columns belong to a table
-MIN_RATIO = (
-    0.1  # of the largest number: what half of the columns reach if they are alike
-)
-RANGE_MARGIN = (
-    0.1  # of the range: how near to its ends a column that has all of it comes
-)
-
+#: Columns are of like scale if half of them reach this share of the largest number.
+MIN_RATIO = 0.1
+#: A column spans the range of all if it comes as near as this share to both ends.
+RANGE_MARGIN = 0.1
 
 STEPS: dict[Scale, Any] = {Scale.standard: Standardize, Scale.unit: UnitNorm}
 KERNELS = {

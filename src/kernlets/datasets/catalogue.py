@@ -116,8 +116,8 @@ class Entry:
     pattern: str  # file name below the data folder; may contain wildcards
     description: str
     image_shape: tuple[int, ...] | None = None
-    file_white: float = 255.0  # grey level of white in the file ...
-    white: float = 1.0  # ... and in what `load` returns by default
+    file_white: float = 255.0  # grey level of white in the file
+    white: float = 1.0  # grey level of white in the rows that `load` returns
     openml: OpenML | None = None
 
 

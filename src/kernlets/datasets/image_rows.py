@@ -16,7 +16,8 @@ from ..numerics.arrays import as_float
 
 RandomState = int | np.random.Generator | None
 
-ROUNDING_ERRORS = 32  # of a row; what is left of it without its mean is noise below
+#: A row is constant if, without its mean, it is below this many rounding errors.
+ROUNDING_ERRORS = 32
 SHIFTS = tuple((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1))
 
 

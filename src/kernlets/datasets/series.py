@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from ..data.samples import as_series
 
-MIN_RELATIVE_STD = (
-    1e-10  # deviation, as a share of the mean, of a series that does not vary
-)
+#: A series does not vary if its deviation is at most this share of its mean.
+MIN_RELATIVE_STD = 1e-10
 
 
 def z_normalize(X: Any) -> list[np.ndarray]:  # of (T, c)

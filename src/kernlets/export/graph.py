@@ -50,7 +50,7 @@ class OperationGraph:
     _constant_names: dict[Any, str] = field(default_factory=dict)
 
     def input(self, name: str, n_features: int) -> Value:
-        """Add an input of rows with `width` numbers."""
+        """Add an input of rows with this number of features."""
         self.inputs[name] = Value(self, name, (None, n_features), self.dtype)
         return self.inputs[name]
 

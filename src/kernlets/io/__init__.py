@@ -1,9 +1,12 @@
-"""Models in files: one safetensors file each, no pickle, no code run on loading.
+"""Files of models, of unfinished fits, and of rows.
 
-`models.py` has `save` and `load` and the layout of a file, `values.py` turns a model
-into JSON and arrays and back, `parameters.py` and `limits.py` say what is refused,
-`atomic_write.py` gets a file to the disk, and `checkpoint.py` keeps the states of
-unfinished fits. What objects consist of is declared in their classes, see `schema`.
+A model is one file in the format safetensors: no pickle, and no code is run on loading.
+`models.py` has `save` and `load` and the layout of a file. `values.py` turns a model
+into JSON and arrays and back; `parameters.py` and `limits.py` refuse what no model has.
+Classes declare their fitted attributes, see `schema`. `checkpoint.py` stores the states
+of unfinished fits, and `atomic_write.py` writes any file completely or not at all.
+
+`tables.py` reads rows in many formats, and `rows_on_disk.py` opens larger files.
 """
 
 from .models import (

@@ -66,7 +66,7 @@ class Request:
     header: bool | None = None
     columns: tuple[str, ...] | None = None  # the features, in this order
     gaps: bool = False  # whether cells without a value are NaN, or an error
-    keep: tuple[str, ...] | None = None  # features that look like numbers of rows
+    keep: tuple[str, ...] | None = None  # features, though they look like row numbers
 
 
 def text_array(text: list[str]) -> np.ndarray:

@@ -14,11 +14,12 @@ import numpy as np
 MAX_DEPTH = 256  # nested brackets
 MAX_OBJECTS = 2**18  # JSON objects: values with a tag, estimators, records
 MAX_DIGITS = 100  # of a whole number
-FACTOR = 16  # bytes in memory for a byte in the file,
-FLOOR = 2**24  # and for a file of any size
-#: Bytes in memory that a mark outside of text may stand for,
+#: A file of n bytes may take FACTOR * n + FLOOR bytes of memory.
+FACTOR = 16
+FLOOR = 2**24
+#: Bytes of memory that the object behind a mark outside of text, or a quote, may take.
 COSTS = {",": 32, "[": 64, "{": 256}
-QUOTE_COST = 32  # and a quote
+QUOTE_COST = 32
 
 
 class MemoryBudget:
@@ -39,7 +40,7 @@ def check_outline(text: bytes, budget: MemoryBudget) -> None:
     # without escaped characters, every quote begins or ends a text
     text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     characters = np.frombuffer(text, np.uint8)
-    # sums that overflow keep whether they are odd: inside of text
+    # a character is inside of text after an odd number of quotes, even if sums overflow
     is_inside = np.cumsum(characters == ord('"'), dtype=np.uint8) % 2
     n_quotes = np.count_nonzero(characters == ord('"'))
     characters = characters[is_inside == 0]

@@ -146,7 +146,7 @@ def _is_numeric_type(kind: Any) -> bool:
 
 
 def _refuse_nulls(path: Path, name: str, column: Any, first_row: int = 0) -> None:
-    """Raise if a column has empty cells; `first` is the number of its first row."""
+    """Raise if a column has empty cells; `first_row` is the number of its first row."""
     if column.null_count:
         row = first_row + column.is_null().to_pylist().index(True)
         raise DataFileError(

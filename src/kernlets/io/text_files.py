@@ -179,7 +179,7 @@ def _mention_first_label(path: Path, codes: np.ndarray, layout: TextLayout) -> N
 def _data_rows(
     path: Path, layout: TextLayout, first_row: int = 0
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells) of the rows of data from the row `first` on."""
+    """Yield (line number, cells) of the rows of data from `first_row` on."""
     with open_text(path) as file:
         rows = text_rows(file, layout.delimiter)
         yield from islice(rows, first_row + int(layout.names is not None), None)

@@ -25,7 +25,7 @@ MIN_TICKS = 8  # fewer columns than this may rise in equal steps by chance
 ZEROS = "bytes of zero, as no text has: save it as UTF-8"
 NEVER_IN_LABELS = ("\n", "\r", "\0")
 COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
-DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234: of a thousand, or of one
+DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be a thousand
 
 
 @dataclass
@@ -42,8 +42,8 @@ class TextLayout:
     comma: bool = False  # whether decimals are written with a comma
     keep: tuple[str, ...] | None = None  # as in a `Request`, of a file with names
     codes: dict[str, int] = field(default_factory=dict)
-    doubtful: str = ""  # a number whose comma may be one of thousands ...
-    is_certain: bool = False  # ... unless another one cannot be
+    doubtful: str = ""  # a number whose comma may mark thousands
+    is_certain: bool = False  # whether the comma of another one can mark decimals only
 
     def converters(self, as_written: bool) -> dict[int | str, Callable[[str], float]]:
         """Return converters for NumPy's reader: labels become codes, row names NaN.
@@ -209,13 +209,10 @@ def _has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
         return True
     if not any(map(is_number, first_line)):
         n_missing = sum(cell.lower() in MISSING for cell in first_line)
-        return n_missing < max(
-            2, len(first_line) - 1
-        )  # else it is a row of missing values
-    is_alone = later_lines and not any(
-        _resembles(first_line, cells) for cells in later_lines
-    )
-    if not (_is_scale(first_line) and is_alone):
+        is_row_of_missing_values = n_missing >= max(2, len(first_line) - 1)
+        return not is_row_of_missing_values
+    is_alone = not any(_resembles(first_line, cells) for cells in later_lines)
+    if not (later_lines and is_alone and _is_scale(first_line)):
         return False
     warnings.warn(
         f"{path}: line 1 is taken for a header, since its numbers rise in equal steps; "

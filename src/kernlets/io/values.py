@@ -33,7 +33,7 @@ from .parameters import SESSION_ONLY, check_parameters
 Node = Any  # a JSON value
 Parts = dict[str, Node]
 
-MAX_UNUSED = 64  # characters of a cell of text that need not be used
+MAX_UNUSED = 64  # characters by which a cell may be wider than its text
 MAX_COLLISIONS = 64  # keys of a dict that may share their hash with another one
 MT_WORDS = 624  # length of the state of NumPy's Mersenne twister
 MATRIX_BYTES = 256  # that an array takes besides its numbers
