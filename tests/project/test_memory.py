@@ -216,14 +216,14 @@ def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):
 
 def test_full_memory_is_an_error_with_advice():
     advice = r"options\(device_memory"
-    with pytest.raises(MemoryError, match=advice), limits.advise_when_full():
+    with pytest.raises(MemoryError, match=advice), limits.advise_on_failure():
         raise RuntimeError("CUDA out of memory. Tried to allocate 70.00 GiB. GPU 0 …")
     with (
         pytest.raises(MemoryError, match="in blocks"),
-        limits.advise_when_full(),
+        limits.advise_on_failure(),
     ):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
-    with pytest.raises(RuntimeError, match="another"), limits.advise_when_full():
+    with pytest.raises(RuntimeError, match="another"), limits.advise_on_failure():
         raise RuntimeError("another error")
 
 

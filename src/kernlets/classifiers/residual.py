@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import LEARNER
-from ..coders import encode
 from ..coders.bookkeeping import side_by_side
+from ..coders.encoding import encode_block
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.rows import apply_to_rows, map_rows, n_columns
 from ..data.stream import apply_to_blocks
@@ -308,5 +308,5 @@ def _block_residuals(
     dictionaries: list[tuple[Dictionary, SparseCoder]], X: Array
 ) -> Array:  # (n, n_classes)
     """r_c = ‖f − D_c γ_c‖² of the rows f of a block, which stays in the cache."""
-    residuals = [encode(D_c, coder, X).residual for D_c, coder in dictionaries]
+    residuals = [encode_block(D_c, coder, X).residual for D_c, coder in dictionaries]
     return namespace(residuals[0]).stack(residuals, axis=1)

@@ -14,7 +14,7 @@ from ..loops.codes import codes_gram, summable, times_rows, weighted_uses
 from ..loops.table import subtract_codes
 from ..numerics.arrays import as_like, index_like, namespace, or_wider, to_numpy
 from ..numerics.scaling import all_finite, quiet
-from .encoding import encode
+from .encoding import encode_block
 
 
 class CodeSummary(NamedTuple):
@@ -104,7 +104,7 @@ def code_and_sum(
     """
 
     def block_sums(block: Array, first: int = 0) -> Statistics:
-        codes = encode(dictionary, coder, block)
+        codes = encode_block(dictionary, coder, block)
         block, codes = fill_by_codes(dictionary, codes, block), summable(codes)
         block_weights = None if weights is None else weights[first : first + len(codes)]
         return statistics(dictionary, block, codes, block_weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,34 +53,49 @@ def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> Spar
     """
     if not isinstance(dictionary, Dictionary):
         dictionary, X = _with_atoms_as_rows(dictionary, X)
-    atoms = dictionary.linear_atoms
-    if atoms is not None:
-        _check_fit(atoms, X)
-    uses_rows = isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
-
-    def code(block: Array) -> SparseCodes:
-        if not has_missing(block):
-            return code_complete(block)
-        refuse_incomplete_groups(coder)
-        rows = incomplete_rows(block)
-        incomplete = incomplete_codes(dictionary, coder, block[index_like(rows, block)])
-        if len(rows) == block.shape[0]:
-            return incomplete
-        return replace_rows(
-            code_complete(replace_incomplete_rows(block, rows)), rows, incomplete
-        )
-
-    def code_complete(block: Array) -> SparseCodes:
-        energy = dictionary.energy(block)
-        if uses_rows and isinstance(coder, OMP):
-            return coder.solve_rows(atoms, block, energy)
-        return coder.solve(gram, dictionary.correlate(block), energy)
-
+    if dictionary.linear_atoms is not None:
+        _check_fit(dictionary.linear_atoms, X)
     # BLAS threads started for the Gram matrix would compete with those of the blocks
     with at_work():
-        gram = None if uses_rows else dictionary.gram()
+        gram = None if _needs_rows(dictionary, coder) else dictionary.gram()
+        code = partial(encode_block, dictionary, coder, gram=gram)
         blocks = map_blocks(code, X, dictionary.row_bytes, coder.group_size)
     return concatenate(blocks)
+
+
+def _needs_rows(dictionary: Dictionary, coder: SparseCoder) -> bool:
+    """Whether codes are computed from the rows themselves, without a Gram matrix."""
+    atoms = dictionary.linear_atoms
+    return isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
+
+
+def encode_block(
+    dictionary: Dictionary, coder: SparseCoder, X: Array, gram: Array | None = None
+) -> SparseCodes:
+    """Sparse codes of one block of checked rows, for functions that get blocks.
+
+    `gram` are the inner products of the atoms, if the caller has them.
+    """
+    if not has_missing(X):
+        return _encode_complete(dictionary, coder, X, gram)
+    refuse_incomplete_groups(coder)
+    rows = incomplete_rows(X)
+    incomplete = incomplete_codes(dictionary, coder, X[index_like(rows, X)])
+    if len(rows) == X.shape[0]:
+        return incomplete
+    complete_rows = replace_incomplete_rows(X, rows)
+    codes = _encode_complete(dictionary, coder, complete_rows, gram)
+    return replace_rows(codes, rows, incomplete)
+
+
+def _encode_complete(
+    dictionary: Dictionary, coder: SparseCoder, X: Array, gram: Array | None
+) -> SparseCodes:
+    energy = dictionary.energy(X)
+    if isinstance(coder, OMP) and _needs_rows(dictionary, coder):
+        return coder.solve_rows(dictionary.linear_atoms, X, energy)
+    gram = dictionary.gram() if gram is None else gram
+    return coder.solve(gram, dictionary.correlate(X), energy)
 
 
 def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:

@@ -32,6 +32,10 @@ BLOCK_ROWS = 512  # enough for matrix products, and few enough to feed all threa
 GPU_SHARE = 64  # a block and its results may take 1/64 of a GPU's memory
 READERS = 3  # blocks in work at once: some are read while a GPU works on one
 BLOCKS = 2 * READERS  # half of the GPU's memory limit is for sums and results
+PAGE = mmap.PAGESIZE
+CHECKED_ENTRIES = 2**22  # numbers that are checked for infinity at a time
+_report: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
+_CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
 @dataclass(frozen=True)
@@ -225,14 +229,6 @@ def _block_groups(
         first += array.shape[0]
     if group:
         yield group
-
-
-Result = TypeVar("Result")
-
-PAGE = mmap.PAGESIZE
-CHECKED_ENTRIES = 2**22  # numbers that are checked for infinity at a time
-_report: ContextVar[Callable[[int], Any] | None] = ContextVar("watch", default=None)
-_CAN_RELEASE = hasattr(mmap.mmap, "madvise") and hasattr(mmap, "MADV_DONTNEED")
 
 
 class HostRows(np.memmap):

@@ -66,11 +66,39 @@ def gpu_total_memory(X: Any) -> int:
 
 
 @contextmanager
-def advise_when_full() -> Iterator[None]:
-    """Turn torch's errors about memory into `OverMemory`, which has advice."""
+def at_work() -> Iterator[None]:
+    """A block of code that computes, for an estimator or a task on a cluster.
+
+    BLAS runs on one thread. NumPy does not warn of overflow, since results are checked.
+    One warning tells of all iterations without convergence. Inside such a block, also
+    in the threads of the library, another one sets nothing again.
+    """
+    with advise_on_failure():
+        if _is_at_work.get():
+            yield
+            return
+        token = _is_at_work.set(True)
+        try:
+            with warn_once_at_end(), serial_blas, quiet():
+                yield
+        finally:
+            _is_at_work.reset(token)
+
+
+@contextmanager
+def advise_on_failure() -> Iterator[None]:
+    """Give advice in errors of torch about memory, and of LAPACK about a matrix.
+
+    LAPACK fails at numbers that are not finite, or near the ends of their range.
+    """
     try:
         yield
-    except RuntimeError as error:  # torch raises its subclasses; torch may be absent
+    except (np.linalg.LinAlgError, RuntimeError) as error:  # torch may be absent
+        if "LinAlgError" in type(error).__name__:
+            raise ValueError(
+                f"a matrix of these samples cannot be factored ({error}): scale the "
+                "samples, e.g. with UnitNorm or StandardScaler, or pass float64"
+            ) from error
         if "can't allocate memory" in str(error):
             raise OverMemory(
                 f"tensors do not fit into memory ({str(error).partition(': ')[2]})",
@@ -89,41 +117,4 @@ def advise_when_full() -> Iterator[None]:
             "landmarks",
             "free what else is on it, lower --memory, e.g. to 4GB, --atoms or "
             "--n-landmarks, or leave --device out",
-        ) from error
-
-
-@contextmanager
-def at_work() -> Iterator[None]:
-    """A block of code that computes, for an estimator or a task on a cluster.
-
-    BLAS runs on one thread. NumPy does not warn of overflow, since results are checked.
-    One warning tells of all iterations without convergence. Inside such a block, also
-    in the threads of the library, another one changes nothing.
-    """
-    with advise_when_full(), advise_when_unsolvable():
-        if _is_at_work.get():
-            yield
-            return
-        token = _is_at_work.set(True)
-        try:
-            with warn_once_at_end(), serial_blas, quiet():
-                yield
-        finally:
-            _is_at_work.reset(token)
-
-
-@contextmanager
-def advise_when_unsolvable() -> Iterator[None]:
-    """A block of code in which an error of LAPACK becomes a ValueError with advice.
-
-    LAPACK fails at numbers that are not finite, or near the ends of their range.
-    """
-    try:
-        yield
-    except (np.linalg.LinAlgError, RuntimeError) as error:  # of NumPy or of torch
-        if "LinAlgError" not in type(error).__name__:
-            raise
-        raise ValueError(
-            f"a matrix of these samples cannot be factored ({error}): scale the "
-            "samples, e.g. with UnitNorm or StandardScaler, or pass float64"
         ) from error

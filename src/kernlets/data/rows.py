@@ -13,7 +13,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -39,9 +39,6 @@ from .stream import (
     read_ahead,
     regroup_blocks,
 )
-
-Result = TypeVar("Result")
-
 
 PROBE_ROWS = 2048  # errors are estimated on at most 2048 rows
 MAPPED_BYTES = 2**21  # bytes of a file that are mapped around each row read

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
+from ..coders.encoding import encode_block
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.check import check_rows, refuse_cluster
 from ..data.rows import apply_to_rows, map_rows, sum_rows
@@ -222,14 +223,14 @@ class DictionaryLearner(
 def _encode_block(
     dictionary: Dictionary, coder: SparseCoder, sparse_output: bool, X: Array
 ) -> Any:  # (n, m)
-    codes = encode(dictionary, coder, X)
+    codes = encode_block(dictionary, coder, X)
     return codes.tocsr() if sparse_output else codes.toarray()
 
 
 def _squared_residuals(
     dictionary: Dictionary, coder: SparseCoder, X: Array
 ) -> Array:  # (n,)
-    return encode(dictionary, coder, X).residual
+    return encode_block(dictionary, coder, X).residual
 
 
 def _error_sums(dictionary: Dictionary, coder: SparseCoder, X: Array) -> np.ndarray:

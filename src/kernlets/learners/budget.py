@@ -223,9 +223,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         has_started = hasattr(self, "stock_")
         kernel = self.kernel_ if has_started else self._resolve_kernel()
         like = self.stock_.coefs if has_started else None
-        missing_options: dict[str, Any] = {"allow_nan": self._streams_missing}
         X = check_samples(
-            self, X, kernel, reset=not has_started, like=like, **missing_options
+            self,
+            X,
+            kernel,
+            reset=not has_started,
+            like=like,
+            allow_nan=self._streams_missing,
         )
         X = self._repeat_samples(X, sample_weight)
         if not has_started:

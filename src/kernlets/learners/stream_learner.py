@@ -100,9 +100,12 @@ class StreamLearner(LinearAtoms):
         """
         self._validate_params()
         is_first_call = not hasattr(self, "n_features_in_")
-        missing_options = {"allow_nan": self._learns_missing}
         X = check_rows(
-            self, X, reset=is_first_call, like=self._stream_array, **missing_options
+            self,
+            X,
+            reset=is_first_call,
+            like=self._stream_array,
+            allow_nan=self._learns_missing,
         )
         X, weights = drop_zero_weights(X, check_weights(sample_weight, X))
         if not self.__sklearn_is_fitted__():
