@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from kernlets import KSVD, OMP, NystroemMap, OnlineDictionary, options
+from kernlets import KSVD, OMP, NystroemMap, OnlineDictionary, Schedule, options
 from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.loops.omp.reference import rows_omp
@@ -156,9 +156,9 @@ def disk() -> Iterator[dict[str, Any]]:
 def batches() -> Iterator[dict[str, Any]]:
     n, p, m, q = BATCHES
     _, X = planted(n, p, m, q)
-    batch = {"batch_size": n // 20, "forgetting": 1 - 4 / n}
+    schedule = Schedule(batch_size=n // 20, forgetting=1 - 4 / n)
     whole = KSVD(m, q, max_iter=PASSES, **LEARNED)
-    parts = OnlineDictionary(m, q, max_iter=PASSES, **batch, **LEARNED)
+    parts = OnlineDictionary(m, q, max_iter=PASSES, schedule=schedule, **LEARNED)
     whole.fit(X[: 4 * m])  # compiles
     errors, row = [], {"job": "batches", "size": list(BATCHES), "passes": PASSES}
     for name, model in {"full update": whole, "mini-batches": parts}.items():

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from kernlets import KSVD, OMP, metrics, options
+from kernlets import KSVD, OMP, Schedule, metrics, options
 from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.updates import ParallelKSVDUpdate
@@ -103,10 +103,9 @@ def learner(arguments: argparse.Namespace, callback: Callable[..., None]) -> KSV
         arguments.latents,
         coder=OMP(arguments.non_zeros, positive=True),
         max_iter=arguments.iterations,
-        warm_up=arguments.warm_up,
+        schedule=Schedule(arguments.warm_up, callback=callback),
         update=ParallelKSVDUpdate(max_coherence=0.9),
         random_state=arguments.seed,
-        callback=callback,
     )
 
 

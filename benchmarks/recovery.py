@@ -128,15 +128,14 @@ class Kernlets(Learned):
     name = "kernlets"
 
     def learner(self, seed: int) -> Any:
-        from kernlets import KSVD
+        from kernlets import KSVD, Schedule
         from kernlets.updates import ParallelKSVDUpdate
 
         return KSVD(
             self.case["atoms"],
             coder=self.coder(),
             max_iter=self.case["iterations"],
-            warm_up=self.case["warm-up"],
-            exchange=self.case["exchange"],
+            schedule=Schedule(self.case["warm-up"], self.case["exchange"]),
             update=ParallelKSVDUpdate(
                 min_uses=self.case["least uses"], max_coherence=0.9
             ),
@@ -155,7 +154,8 @@ class Kernlets(Learned):
         warm_up, learner = self.case["warm-up"], self.learner(trial.seed)
         coder = Lasso(self.case["penalty"], positive=True)
         learner.set_params(coder=coder, max_iter=warm_up).fit(trial.X)
-        rest = {"max_iter": self.case["iterations"] - warm_up, "warm_up": 0}
+        n_rest = self.case["iterations"] - warm_up
+        rest = {"max_iter": n_rest, "schedule__warm_up": 0}
         atoms = learner.components_
         return learner.set_params(coder=self.coder(), init=atoms, **rest).fit(trial.X)
 
@@ -244,7 +244,7 @@ class Recovery(Benchmark):
         f"atoms found have a cosine of at least {FOUND} with their partner. Figures "
         "are means over the trials. The "
         "first method is `KSVD` with `OMP(positive=True)` (where there is no noise), "
-        "`ParallelKSVDUpdate(max_coherence=0.9)`, and `warm_up`, `exchange` and least "
+        "`ParallelKSVDUpdate(max_coherence=0.9)`, and warm-up, exchange and least "
         "number of uses as named in the case; the others take as many iterations. With "
         "a penalty the warm-up is that of `Lasso(penalty, positive=True)`, from ten "
         "times the penalty down to it, and OMP goes on from these atoms."

@@ -93,6 +93,7 @@ class Kernlets(Method):
             OnlineDictionary,
             ResidualClassifier,
             RLSDictionary,
+            Schedule,
         )
 
         case, sizes = self.problem.case, self.problem.sizes
@@ -100,7 +101,8 @@ class Kernlets(Method):
         start = case["forgetting"]
         factor = start if start == 1 else Forgetting(start, "linear", per_class)
         Learner = {"RLS": RLSDictionary, "online": OnlineDictionary}[case["learner"]]
-        learner = Learner(sizes["atoms"], sizes["non-zeros"], forgetting=factor)
+        schedule = Schedule(forgetting=factor)
+        learner = Learner(sizes["atoms"], sizes["non-zeros"], schedule=schedule)
         return ResidualClassifier(learner, random_state=SEED)
 
     def figures(self, result: Figures) -> Figures:

@@ -29,7 +29,11 @@ ways = {
     "signed codes": KSVD(40, 3, max_iter=60),
     "non-negative codes": KSVD(40, coder=OMP(3, positive=True), max_iter=60),
     "no two alike, warm-up": KSVD(
-        40, coder=OMP(3, positive=True), update=apart, max_iter=60, warm_up=30
+        40,
+        coder=OMP(3, positive=True),
+        update=apart,
+        max_iter=60,
+        schedule="warm_up=30",
     ),
 }
 found = {}

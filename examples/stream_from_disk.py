@@ -22,6 +22,7 @@ from kernlets import (
     NystroemMap,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     datasets,
 )
 from kernlets.datasets import remove_mean_and_normalize, shifted_batches
@@ -43,7 +44,8 @@ def learn(files: list[Path]) -> Iterator[tuple[NystroemMap, ResidualClassifier]]
     virtual = NystroemMap("poly:2", n_landmarks=300, random_state=0).fit(rows)
     # what the first atoms, and codes over them, have left fades during the stream
     forgetting = Forgetting(0.995, "linear", horizon=800)
-    learner = RLSDictionary(40, 5, batch_size=64, forgetting=forgetting)
+    schedule = Schedule(batch_size=64, forgetting=forgetting)
+    learner = RLSDictionary(40, 5, schedule=schedule)
     model = ResidualClassifier(learner, random_state=0)
     for file in files:
         block = np.load(file)

@@ -23,6 +23,7 @@ from kernlets import (
     OnlineDictionary,
     Ridge,
     RLSDictionary,
+    Schedule,
     StreamOutlierDetector,
     Threshold,
     UnitNorm,
@@ -161,10 +162,11 @@ class Maker:
             "n_anchors": self._landmarks,
             "budget": lambda: self.draw.count(1, 12),
             "batch_size": lambda: self.draw.pick([1, 4, 16, 256]),
-            "forgetting": self._forgetting,
             "n_samples": lambda: self.draw.count(5, 60),
             "refine_filters": lambda: self.draw.pick([0, 0, 1]),
         }
+        if name == "schedule":
+            return self._schedule(cls)
         if name in by_name:
             return by_name[name]()
         return self._by_constraint(cls, name)
@@ -230,6 +232,20 @@ class Maker:
         if name == "nu":
             return self.draw.pick([0.5, 1.5, 2.5])
         return self.draw.power(-3, 3)
+
+    def _schedule(self, cls: type) -> Schedule:
+        """A schedule that a learner of this class can follow."""
+        by_name: dict[str, Callable[[], Any]] = {
+            "warm_up": lambda: self.draw.pick([0, 1, 2]),
+            "exchange": lambda: self.draw.pick([0, 1]),
+            "tol": lambda: self.draw.pick([0.0, 1e-3]),
+            "n_init": lambda: self.draw.pick([1, 2, 3]),
+            "steady": lambda: self.draw.chance(0.3),
+            "batch_size": lambda: self.draw.pick([1, 4, 16, 256]),
+            "forgetting": self._forgetting,
+        }
+        followed = [name for name in cls._follows if name in by_name]
+        return Schedule(**{name: by_name[name]() for name in followed})
 
     def _forgetting(self) -> Any:
         factor = self.draw.pick([1.0, 0.99, 0.9, 0.5, 0.1])

@@ -47,6 +47,7 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     Shifted,
     Squared,
     SRCClassifier,
@@ -117,9 +118,14 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "fisher": lambda: KSADClassifier("poly:2", dictionary="fisher", n_neighbors=3),
     "global scheme": lambda: FDDLClassifier(4, scheme="global", simplified=True),
     "online, objects": lambda: OnlineDictionary(
-        7, coder=OMP(2), update=CoordinateUpdate(), forgetting=0.9, batch_size=8
+        7,
+        coder=OMP(2),
+        update=CoordinateUpdate(),
+        schedule="forgetting=0.9,batch_size=8",
     ),
-    "forgetting": lambda: RLSDictionary(7, 2, forgetting=Forgetting(0.9, "linear", 99)),
+    "forgetting": lambda: RLSDictionary(
+        7, 2, schedule=Schedule(forgetting=Forgetting(0.9, "linear", 99))
+    ),
     "top-k": lambda: OrthogonalDictionary(
         5, coder=Threshold(kind="top-k", n_nonzero_coefs=2)
     ),

@@ -146,7 +146,12 @@ def test_planted_kernel_atoms_are_found_up_to_sign(rng):
     true, codes, phi = planted_in_feature_space(rng)
     mixing = codes @ true.coefs  # samples over the anchors
     between = true.kernel(true.anchors) @ mixing.T  # K(anchors, samples)
-    how = {"n_nonzero_coefs": 2, "max_iter": 40, "random_state": 0, "n_init": 3}
+    how = {
+        "n_nonzero_coefs": 2,
+        "max_iter": 40,
+        "random_state": 0,
+        "schedule": "n_init=3",
+    }
     learner = KernelKSVD("precomputed", 20, update="ksvd-parallel", **how)
     found = recovery(true, learner.fit(mixing @ between), between=between)
     assert found.share > 0.7 and found.cosine > 0.9

@@ -12,7 +12,7 @@ from benchmarks.harness.timing import timed
 from kernlets.classifiers import ResidualClassifier
 from kernlets.data.stream import Blocks
 from kernlets.datasets import remove_mean_and_normalize, shifted_batches
-from kernlets.learners import Forgetting, RLSDictionary
+from kernlets.learners import Forgetting, RLSDictionary, Schedule
 from kernlets.maps import NystroemMap
 
 from ..claims import lead
@@ -61,9 +61,8 @@ def _model(method: str, sizes: Sizes, seed: int, per_class: int) -> ResidualClas
     forgetting: Any = 1.0
     if method.endswith(FORGETTING):
         forgetting = Forgetting(0.99, "linear", horizon=per_class // 2)
-    learner = RLSDictionary(
-        sizes["atoms"], 11, forgetting=forgetting, random_state=seed
-    )
+    schedule = Schedule(forgetting=forgetting)
+    learner = RLSDictionary(sizes["atoms"], 11, schedule=schedule, random_state=seed)
     return ResidualClassifier(learner)
 
 

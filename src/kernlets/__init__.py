@@ -40,7 +40,7 @@ _HOMES = {
     "coders.simultaneous": "SimultaneousOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
-        "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL"
+        "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL Schedule"
     ),
     "classifiers": (
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "

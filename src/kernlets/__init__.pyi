@@ -65,6 +65,7 @@ from .learners import OnlineDictionary as OnlineDictionary
 from .learners import OrthogonalDictionary as OrthogonalDictionary
 from .learners import RLSDictionary as RLSDictionary
 from .learners import ReducedKernelDL as ReducedKernelDL
+from .learners import Schedule as Schedule
 from .maps import FastfoodMap as FastfoodMap
 from .maps import FourierMap as FourierMap
 from .maps import HybridMap as HybridMap

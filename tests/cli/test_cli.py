@@ -528,7 +528,7 @@ def test_the_commands_of_the_documentation(
             ["train.npz", "--set", "max_itr=3"],
             "did you mean residualclassifier__learner__max_iter?",
         ),
-        (["train.npz", "--set", "zzz=3"], "there are callback, coder, "),
+        (["train.npz", "--set", "zzz=3"], "there are coder, init, "),
         (["train.npz", "--set", "steps=3"], "--set steps: no such parameter"),
         (["train.npz", "--method", "outliers", "--atoms", "9"], "--atoms means noth"),
         (["train.npz", "--method", "src", "--atoms", "9"], "--atoms means nothing"),
@@ -744,4 +744,4 @@ def test_progress_on_a_terminal(folder: Path, tmp_path: Path) -> None:
     assert child.returncode == 0
     assert "nystroemmap" in shown and "learning" in shown
     assert "warning" not in shown
-    assert load(model)[-1].learner.callback is None
+    assert load(model)[-1].learner.schedule is None

@@ -8,7 +8,7 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-from kernlets import KSVD, OMP, Lasso, options
+from kernlets import KSVD, OMP, Lasso, Schedule, options
 from kernlets.contracts import SparseCodes
 from kernlets.learners import LEARNERS
 
@@ -123,7 +123,8 @@ def test_callback_sees_each_iteration_and_can_stop(Learner, rng):
         seen.append((state["iteration"], state["objective"]))
         return len(seen) == 3
 
-    learner = Learner(6, 2, callback=stop_at_third, random_state=0).fit(samples(rng))
+    schedule = Schedule(callback=stop_at_third)
+    learner = Learner(6, 2, schedule=schedule, random_state=0).fit(samples(rng))
     assert [i for i, _ in seen] == [0, 1, 2]
     assert learner.n_iter_ == 3
     assert learner.history_["objective"] == [error for _, error in seen]
@@ -138,7 +139,8 @@ def test_what_a_callback_sees_does_not_change_later(Learner, xp, rng):
         kept.append((dictionary, deepcopy(dictionary)))
 
     X = xp.asarray(samples(rng))
-    learner = Learner(8, 2, callback=keep, max_iter=4, random_state=0).fit(X)
+    schedule = Schedule(callback=keep)
+    learner = Learner(8, 2, schedule=schedule, max_iter=4, random_state=0).fit(X)
     assert len(kept) == 4
     for dictionary, then in kept:
         for name in ("weights", "gram"):

@@ -60,13 +60,15 @@ MODELS = {
     "KSVD exact": KSVD(**SHORT, update="ksvd:exact=True"),
     "KSVD defaults": KSVD(random_state=0, max_iter=2),
     "KSVD svd": KSVD(**SHORT, init="svd"),
-    "KSVD exchange": KSVD(**SHORT, exchange=1, warm_up=2, n_init=2),
+    "KSVD exchange": KSVD(**SHORT, schedule="exchange=1,warm_up=2,n_init=2"),
     "KernelKSVD exact": KernelKSVD(KERNEL, **SHORT, update="ksvd:exact=True"),
     "KernelKSVD parallel": KernelKSVD(KERNEL, **SHORT, update="ksvd-parallel"),
     "Reduced anchors": ReducedKernelDL(
         KERNEL, **SHORT, n_anchors=8, optimize_anchors=True, linear_weight=0.1
     ),
-    "Online forgetting": OnlineDictionary(**SHORT, batch_size=20, forgetting=0.99),
+    "Online forgetting": OnlineDictionary(
+        **SHORT, schedule="batch_size=20,forgetting=0.99"
+    ),
 }
 
 

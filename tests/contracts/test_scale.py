@@ -47,11 +47,11 @@ LINEAR = {
     "mod": MOD(10, 3),
     "orthogonal": OrthogonalDictionary(10, 3),
     **{
-        f"{name} {factor}": Class(10, 3, batch_size=32, forgetting=factor)
+        f"{name} {factor}": Class(10, 3, schedule=f"batch_size=32,forgetting={factor}")
         for name, Class in {"rls": RLSDictionary, "online": OnlineDictionary}.items()
         for factor in (1.0, 0.99, 0.9)
     },
-    "online mod": OnlineDictionary(10, 3, batch_size=32, update="mod"),
+    "online mod": OnlineDictionary(10, 3, schedule="batch_size=32", update="mod"),
 }
 
 # κ(cx, cy) = c^(2 degree) κ(x, y); widths that are left open follow the data

@@ -29,7 +29,7 @@ from kernlets import (
 )
 from kernlets.classifiers import fddl, lc_ksvd
 from kernlets.learners import budget
-from kernlets.learners.batch_learner import LinearLearner
+from kernlets.learners.linear_learner import LinearLearner
 from kernlets.numerics.scaling import unit_rows
 
 # Rows repeated in their places are compared in test_weights.py.
@@ -101,8 +101,8 @@ WITH_FIRST_ATOMS = [
     KSVD(init=ATOMS),
     MOD(init=ATOMS),
     OrthogonalDictionary(init=ATOMS),
-    OnlineDictionary(init=ATOMS, batch_size=500),
-    RLSDictionary(init=ATOMS, batch_size=500),
+    OnlineDictionary(init=ATOMS, schedule="batch_size=500"),
+    RLSDictionary(init=ATOMS, schedule="batch_size=500"),
     ReducedKernelDL(anchors=ATOMS, init="anchors"),
 ]
 

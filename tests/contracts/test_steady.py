@@ -9,8 +9,8 @@ from sklearn.base import clone
 from kernlets import KSVD, MOD, OMP, KernelKSVD, KernelMOD, Lasso, Threshold, options
 from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary
+from kernlets.learners.code_and_update import better_codes, code_errors
 from kernlets.learners.initial_atoms import STARTS
-from kernlets.learners.monotone import better_codes, code_errors
 from kernlets.updates import UPDATES
 
 CODERS = {
@@ -20,6 +20,7 @@ CODERS = {
 }
 LINEAR = [name for name in UPDATES if name != "orthogonal"] + ["ksvd:exact=True"]
 LONG = {"max_iter": 12, "random_state": 1}
+STEADY = {**LONG, "schedule": "steady=True"}
 
 
 def samples(rng, n=120, p=16):
@@ -41,7 +42,7 @@ def test_no_update_coder_and_start_lets_the_error_rise(update, coder, xp, rng):
     X = xp.asarray(samples(rng))
     for init in STARTS:
         learner = KSVD(14, coder=CODERS[coder], update=update, init=init, **LONG)
-        assert rise(learner.set_params(steady=True), X) <= 1e-9, init
+        assert rise(learner.set_params(schedule="steady=True"), X) <= 1e-9, init
 
 
 @pytest.mark.parametrize("coder", CODERS)
@@ -49,16 +50,16 @@ def test_no_update_coder_and_start_lets_the_error_rise(update, coder, xp, rng):
 def test_no_error_rises_in_feature_space(Learner, coder, rng):
     X = samples(rng)
     for kernel in ("poly:2", "rbf:3"):
-        learner = Learner(kernel, 14, coder=CODERS[coder], steady=True, **LONG)
+        learner = Learner(kernel, 14, coder=CODERS[coder], **STEADY)
         assert rise(learner, X) <= 1e-8, kernel
 
 
 @pytest.mark.parametrize("update", ["ksvd", "ksvd-parallel"])
 def test_weights_exchanges_and_races_are_steady(update, rng):
     X, weights = samples(rng), rng.random(120) * 3
-    learner = KSVD(14, 2, update=update, exchange=2, steady=True, **LONG)
+    learner = KSVD(14, 2, update=update, schedule="exchange=2,steady=True", **LONG)
     assert rise(learner, X, sample_weight=weights) <= 1e-9
-    assert rise(clone(learner).set_params(n_init=3), X) <= 1e-9
+    assert rise(clone(learner).set_params(schedule__n_init=3), X) <= 1e-9
 
 
 def test_plain_fits_do_rise(rng):
@@ -91,7 +92,7 @@ def test_the_better_code_of_each_sample_is_kept(rng, xp):
     ids=lambda learner: type(learner).__name__,
 )
 def test_a_steady_fit_that_was_stopped_goes_on(learner, rng, tmp_path):
-    X, learner = samples(rng), learner.set_params(**LONG, steady=True)
+    X, learner = samples(rng), learner.set_params(**STEADY)
     expected = clone(learner).fit(X)
 
     def stop(state):
@@ -99,7 +100,7 @@ def test_a_steady_fit_that_was_stopped_goes_on(learner, rng, tmp_path):
             raise KeyboardInterrupt
 
     with options(checkpoint=str(tmp_path)), pytest.raises(KeyboardInterrupt):
-        clone(learner).set_params(callback=stop).fit(X)
+        clone(learner).set_params(schedule__callback=stop).fit(X)
     with options(checkpoint=str(tmp_path)):
         resumed = clone(learner).fit(X)
     assert resumed.history_["objective"] == expected.history_["objective"]
@@ -108,9 +109,9 @@ def test_a_steady_fit_that_was_stopped_goes_on(learner, rng, tmp_path):
 def test_what_cannot_be_steady_says_so(rng):
     X = samples(rng)
     with pytest.raises(ValueError, match="steady=True compares errors"):
-        KSVD(5, coder=Lasso(0.1), steady=True).fit(X)
+        KSVD(5, coder=Lasso(0.1), schedule="steady=True").fit(X)
     with pytest.raises(ValueError, match="needs all codes at once"):
-        MOD(5, 2, steady=True).fit([X, X])
+        MOD(5, 2, schedule="steady=True").fit([X, X])
     X[0, 0] = np.nan
     with pytest.raises(ValueError, match="without missing values"):
-        KSVD(5, 2, steady=True).fit(X)
+        KSVD(5, 2, schedule="steady=True").fit(X)

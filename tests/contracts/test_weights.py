@@ -34,6 +34,7 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     Shifted,
     Squared,
     SRCClassifier,
@@ -53,18 +54,21 @@ from tests.structures import samples
 
 KERNEL = RBF(sigma=6.0)
 SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 3, "random_state": 0}
-BATCH = {**SHORT, "batch_size": 500}  # a batch that holds all rows, repeated or not
+ALL_ROWS = 500  # a batch that holds all rows, repeated or not
+BATCH = {**SHORT, "schedule": Schedule(batch_size=ALL_ROWS, forgetting=0.99)}
 #: every learner, and what reads weights in its own way
 MODELS = {
     **{name: None for name in LEARNERS},
     "exact": KSVD(**SHORT, update="ksvd:exact=True"),
-    "parallel": KSVD(**SHORT, update="ksvd-parallel", init="kmeans", exchange=1),
+    "parallel": KSVD(
+        **SHORT, update="ksvd-parallel", init="kmeans", schedule="exchange=1"
+    ),
     "positive": KSVD(6, coder=OMP(2, positive=True), max_iter=3, random_state=0),
     "svd": MOD(**SHORT, init="svd"),
     "defaults": KSVD(random_state=0, max_iter=2),
     "orthogonal": OrthogonalDictionary(4, 2, max_iter=3, random_state=0),
-    "online": OnlineDictionary(**BATCH, forgetting=0.99),
-    "rls": RLSDictionary(**BATCH, forgetting=0.99),
+    "online": OnlineDictionary(**BATCH),
+    "rls": RLSDictionary(**BATCH),
     "kernel exact": KernelKSVD(KERNEL, **SHORT, update="ksvd:exact=True"),
     "kernel parallel": KernelKSVD(KERNEL, **SHORT, update="ksvd-parallel"),
     "anchors": ReducedKernelDL(KERNEL, **SHORT, anchors="kmeans", n_anchors=10),
@@ -327,13 +331,14 @@ def test_array_libraries_agree(name, xp):
 def test_streams_weigh_rows(Learner, forgetting):
     X, _, weights = data(90)
     often = weights.astype(int)
-    models = [Learner(**BATCH, forgetting=forgetting) for _ in range(2)]
+    schedule = Schedule(batch_size=ALL_ROWS, forgetting=forgetting)
+    models = [Learner(**SHORT, schedule=schedule) for _ in range(2)]
     for rows in (slice(0, 3), slice(3, 50), slice(50, 90)):  # the first must wait
         models[0].partial_fit(X[rows], sample_weight=weights[rows])
         models[1].partial_fit(np.repeat(X[rows], often[rows], axis=0))
     seen = [model.n_samples_seen_ for model in models]
     assert seen[0] == seen[1] == often.sum()
-    # a schedule goes on within a sample of weight 2, which only repeated rows follow
+    # a curve goes on within a sample of weight 2, which only repeated rows follow
     close = 1e-6 if np.isscalar(forgetting) else 0.05
     np.testing.assert_allclose(*(m.components_ for m in models), atol=close)
 

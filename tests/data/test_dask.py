@@ -114,7 +114,9 @@ def pipeline(learner, landmarks="uniform"):
 
 LEARNERS = {
     "MOD": MOD(25, 3, max_iter=4, random_state=0),
-    "online": OnlineDictionary(25, 3, batch_size=450, max_iter=1, random_state=0),
+    "online": OnlineDictionary(
+        25, 3, max_iter=1, schedule="batch_size=450", random_state=0
+    ),
     "parallel K-SVD": KSVD(25, 3, update="ksvd-parallel", max_iter=4, random_state=0),
     "orthogonal": OrthogonalDictionary(12, 3, max_iter=4, random_state=0),
 }
@@ -458,7 +460,7 @@ def test_samples_stay_where_they_are(kind, client):
     rounds, sums = 4 + passes, 8 * (m * m + m * k + 2 * m) + 4 * m * k
     if kind == "online":
         learner = OnlineDictionary(
-            m, 2, batch_size=40_000, max_iter=passes, random_state=0
+            m, 2, max_iter=passes, schedule="batch_size=40_000", random_state=0
         )
         rounds = 4 + passes * 4
     landmarks = "kmeans" if kind == "k-means" else "uniform"
@@ -544,7 +546,7 @@ def test_a_killed_worker_changes_nothing(when, client):
             kill()
 
     if when == "between passes":
-        learner.set_params(callback=disturb)
+        learner.set_params(schedule__callback=disturb)
         found = learner.fit(virtual)
     else:
         timer = threading.Timer(0.3, kill)
@@ -590,7 +592,7 @@ def test_a_cluster_that_loses_all_workers(small_cluster, X):
     fitted = clone(learner).fit(rows)
     with short_patience("1s"):
         with pytest.raises(RuntimeError, match="no workers for 1 s: start some"):
-            clone(learner).set_params(callback=leave).fit(rows)
+            clone(learner).set_params(schedule__callback=leave).fit(rows)
         assert not client.nthreads()
         for work in (
             lambda: clone(learner).fit(rows),
@@ -631,7 +633,7 @@ def test_a_cluster_whose_workers_come_back(small_cluster, X):
     learner = MOD(15, 2, max_iter=3, random_state=0)
     expected = clone(learner).fit(chunked(X)).components_
     with short_patience("60s"), pytest.warns(UserWarning, match="has no workers"):
-        found = learner.set_params(callback=leave_for_a_while).fit(chunked(X))
+        found = learner.set_params(schedule__callback=leave_for_a_while).fit(chunked(X))
     timers[0].join()
     np.testing.assert_array_equal(found.components_, expected)
 

@@ -24,6 +24,7 @@ from kernlets import (
     Polynomial,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     SRCClassifier,
     Standardize,
     Threshold,
@@ -216,7 +217,7 @@ def test_torch_agrees(rng, atoms):
 LEARNERS = [
     KSVD(10, 2, max_iter=20, random_state=0),
     MOD(10, 2, max_iter=40, random_state=0),
-    OnlineDictionary(10, 2, max_iter=40, batch_size=100, random_state=0),
+    OnlineDictionary(10, 2, max_iter=40, schedule="batch_size=100", random_state=0),
     RLSDictionary(10, 2, max_iter=20, random_state=0),
 ]
 
@@ -243,7 +244,8 @@ def test_masked_ksvd_never_raises_the_error_of_its_codes(rng):
     def note(state):
         seen.append((state["objective"], state["dictionary"]))
 
-    KSVD(10, 2, max_iter=6, random_state=0, callback=note).fit(holed)
+    schedule = Schedule(callback=note)
+    KSVD(10, 2, max_iter=6, schedule=schedule, random_state=0).fit(holed)
     for (_, before), (after, _) in pairwise(seen):
         given = encode(before, OMP(2), holed).residual.mean()
         assert after <= given * (1 + 1e-9)
@@ -413,7 +415,7 @@ def test_rows_are_grouped_by_their_masks(rng):
 
 def test_streams_learn_from_gaps(rng):
     X = with_holes(rng, low_rank(rng, 400), 0.3)
-    learner = OnlineDictionary(10, 2, batch_size=50, random_state=0)
+    learner = OnlineDictionary(10, 2, schedule="batch_size=50", random_state=0)
     for start in range(0, 400, 50):
         learner.partial_fit(X[start : start + 50])
     assert np.isfinite(learner.components_).all()

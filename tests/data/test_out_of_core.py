@@ -148,8 +148,8 @@ def test_rows_are_counted_once(X, disk):
     [
         MOD(15, 3, max_iter=3),
         KSVD(15, 3, max_iter=3, update="ksvd-parallel"),
-        OnlineDictionary(15, 3, batch_size=300, max_iter=2),
-        RLSDictionary(15, 3, batch_size=300, max_iter=1),
+        OnlineDictionary(15, 3, schedule="batch_size=300", max_iter=2),
+        RLSDictionary(15, 3, schedule="batch_size=300", max_iter=1),
     ],
     ids=lambda learner: type(learner).__name__,
 )
@@ -176,7 +176,10 @@ def test_learning_from_lazy_rows(learner, X, disk):
 
 @pytest.mark.parametrize(
     "learner",
-    [MOD(10, 2, max_iter=2), OnlineDictionary(10, 2, batch_size=500, max_iter=2)],
+    [
+        MOD(10, 2, max_iter=2),
+        OnlineDictionary(10, 2, schedule="batch_size=500", max_iter=2),
+    ],
     ids=lambda learner: type(learner).__name__,
 )
 def test_long_passes_say_how_far_they_are(learner, disk, monkeypatch, capsys):

@@ -24,6 +24,7 @@ from kernlets import (
     NystroemMap,
     ReducedKernelDL,
     ResidualClassifier,
+    Schedule,
     options,
     save,
 )
@@ -99,8 +100,8 @@ def killed_after(count: int, kept: list[str], fit: Callable[[], Any]) -> None:
 def _with_defaults(Learner: Any) -> Any:
     """A registered learner; those of streams get several batches for each pass."""
     learner = Learner(random_state=3, max_iter=6)
-    is_stream = "batch_size" in learner.get_params()
-    return learner.set_params(batch_size=16) if is_stream else learner
+    is_stream = "batch_size" in learner._follows
+    return learner.set_params(schedule="batch_size=16") if is_stream else learner
 
 
 MODELS = {
@@ -228,7 +229,8 @@ def test_a_fit_that_was_stopped_stays_so(tmp_path: Path, kept: list[str]) -> Non
     X, _ = samples()
 
     def fit() -> Any:
-        model = KSVD(8, 2, random_state=0, callback=lambda s: s["iteration"] == 3)
+        schedule = Schedule(callback=lambda s: s["iteration"] == 3)
+        model = KSVD(8, 2, schedule=schedule, random_state=0)
         with options(checkpoint=tmp_path):
             return model.fit(X)
 
@@ -286,7 +288,8 @@ def test_other_parameters_are_refused(name: str, tmp_path: Path) -> None:
 
 def test_parameters_that_do_not_matter_may_change(tmp_path: Path) -> None:
     X, _ = samples()
-    for change in ({}, {"verbose": True}, {"callback": print}, {"sparse_output": True}):
+    callback, sparse = {"schedule__callback": print}, {"sparse_output": True}
+    for change in ({}, {"verbose": True}, callback, sparse):
         with options(checkpoint=tmp_path):
             KSVD(8, 2, max_iter=1, random_state=0).set_params(**change).fit(X)
 
@@ -454,6 +457,7 @@ def test_descriptions_tell_values_apart() -> None:
     texts = [describe_value(value) for value in values]
     assert len(set(texts)) == len(values)
     assert texts == [describe_value(value) for value in values]
-    printing, verbose = KSVD(3, callback=print), KSVD(3, verbose=True)
+    printing = KSVD(3, schedule=Schedule(callback=print))
+    verbose = KSVD(3, verbose=True)
     assert describe_value(printing) == describe_value(verbose)
     assert " at 0x" not in describe_value([object(), samples, lambda: 3])

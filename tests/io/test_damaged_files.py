@@ -274,8 +274,9 @@ def test_only_listed_classes_are_built(name: str, small: bytes, path: Path) -> N
     assert "unknown class" in refused(path, data)
 
 
-def _estimator(name: str) -> dict[str, Any]:
-    return {"@": "estimator", "class": f"kernlets.{name}", "params": {}, "state": {}}
+def _estimator(name: str, **params: Any) -> dict[str, Any]:
+    cls = f"kernlets.{name}"
+    return {"@": "estimator", "class": cls, "params": params, "state": {}}
 
 
 def _cells(dtype: str, shape: list[int], *values: Any) -> dict[str, Any]:
@@ -357,8 +358,11 @@ TREES: dict[str, Callable[[dict[str, Any]], Any]] = {
     # what leads to files, processes and functions when the model is used
     "cache folder": lambda t: t["params"].update(memory="/tmp/elsewhere"),
     "cache folder as state": lambda t: t["state"].update(memory="/tmp/elsewhere"),
+    "schedule": lambda t: _last_step(t)["params"]["learner"]["params"].update(
+        schedule=_estimator("RBF")
+    ),
     "callback": lambda t: _last_step(t)["params"]["learner"]["params"].update(
-        callback=_estimator("RBF")
+        schedule=_estimator("Schedule", callback=_estimator("RBF"))
     ),
 }
 

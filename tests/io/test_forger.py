@@ -344,8 +344,8 @@ RESUMED: dict[str, Any] = {
     "reduced": ReducedKernelDL(
         "rbf:1", 5, n_nonzero_coefs=2, anchors="samples", random_state=0
     ),
-    "online": OnlineDictionary(5, 2, batch_size=16, random_state=0),
-    "RLS": RLSDictionary(5, 2, batch_size=16, random_state=0),
+    "online": OnlineDictionary(5, 2, schedule="batch_size=16", random_state=0),
+    "RLS": RLSDictionary(5, 2, schedule="batch_size=16", random_state=0),
     "budget": BudgetKernelDL("rbf:1", 5, budget=9, random_state=0),
     "K-SAD": KSADClassifier("poly:2", n_landmarks=9, random_state=0),
     "FDDL": FDDLClassifier(3, simplified=True, random_state=0),

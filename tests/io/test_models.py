@@ -32,6 +32,7 @@ from kernlets import (
     NystroemMap,
     Polynomial,
     ResidualClassifier,
+    Schedule,
     load,
     registry,
     save,
@@ -384,11 +385,11 @@ def test_other_values_are_refused(value: Any, path: Path) -> None:
 
 
 def test_a_callback_stays_behind(rows: Rows, path: Path) -> None:
-    model = KSVD(4, 2, callback=print)
+    model = KSVD(4, 2, schedule=Schedule(callback=print))
     with pytest.warns(UserWarning, match="callback is not part of a model file"):
         save(model, path)
-    assert load(path).callback is None
-    assert model.callback is print
+    assert load(path).schedule.callback is None
+    assert model.schedule.callback is print
 
 
 # ------------------------------------------------------------------- the file

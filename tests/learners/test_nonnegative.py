@@ -139,9 +139,9 @@ def test_sparse_non_negative_factorisation(rng, xp, update):
     parts = np.where(rng.random((8, 16)) < 0.3, rng.random((8, 16)), 0)
     weights = np.where(rng.random((300, 8)) < 0.3, rng.random((300, 8)), 0)
     X = weights @ parts + 0.01 * rng.standard_normal((300, 16))
-    learner = KSVD(
-        8, coder=CODER, update=update, positive_atoms=True, max_iter=30, random_state=0
-    ).fit(xp.asarray(X))
+    update += ",positive_atoms=True" if ":" in update else ":positive_atoms=True"
+    learner = KSVD(8, coder=CODER, update=update, max_iter=30, random_state=0)
+    learner.fit(xp.asarray(X))
     atoms, codes = (
         xp.to_numpy(a) for a in (learner.components_, learner.transform(xp.asarray(X)))
     )

@@ -18,6 +18,7 @@ from kernlets import (
     OnlineDictionary,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     load,
     options,
     save,
@@ -27,7 +28,7 @@ from kernlets.coders.coded_sums import statistics, without_atoms
 from kernlets.contracts import SparseCodes
 from kernlets.data.rows import row_batches
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.rls_state import ROWS, Recursion
+from kernlets.learners.rls import ROWS, Recursion
 from kernlets.updates import CoordinateUpdate, KSVDUpdate, MODUpdate
 from kernlets.updates.least_squares import coordinate_sweep
 
@@ -128,7 +129,7 @@ def test_forgetting_leaves_atoms_out_of_use_alone(rng):
 def test_learner_repeats_the_recursion(rng):
     X = samples(rng)
     learner = RLSDictionary(
-        init=X[:8], n_nonzero_coefs=2, batch_size=100, max_iter=1
+        init=X[:8], n_nonzero_coefs=2, schedule="batch_size=100", max_iter=1
     ).fit(X)
     typical = np.sqrt((X[:100] ** 2).sum(1).mean())
     D, C = unit_norm(X[:8]), np.eye(8) / 4 ** np.round(np.log2(typical))
@@ -184,7 +185,9 @@ def test_coordinate_update_in_the_alternation(rng):
 def test_one_batch_of_all_rows_is_the_batch_update(update, xp, rng):
     X = xp.asarray(samples(rng))
     params = {"n_components": 8, "n_nonzero_coefs": 2, "random_state": 0}
-    online = OnlineDictionary(**params, update=update, batch_size=300, max_iter=1)
+    online = OnlineDictionary(
+        **params, update=update, schedule="batch_size=300", max_iter=1
+    )
     batch = KSVD(**params, update=update, max_iter=1).fit(X)
     np.testing.assert_allclose(
         xp.to_numpy(online.fit(X).components_),
@@ -196,7 +199,7 @@ def test_one_batch_of_all_rows_is_the_batch_update(update, xp, rng):
 
 def test_one_batch_of_mod_is_mod(rng):
     X = samples(rng)
-    online = OnlineDictionary(8, 2, batch_size=300, update="mod", max_iter=1)
+    online = OnlineDictionary(8, 2, schedule="batch_size=300", update="mod", max_iter=1)
     online.set_params(random_state=0).fit(X)
     expected = MOD(8, 2, max_iter=1, random_state=0).fit(X).components_
     np.testing.assert_array_equal(online.components_, expected)
@@ -204,7 +207,9 @@ def test_one_batch_of_mod_is_mod(rng):
 
 def test_running_sums_fade(rng):
     X = samples(rng, n=200)
-    learner = OnlineDictionary(8, 2, batch_size=100, forgetting=0.99, random_state=0)
+    learner = OnlineDictionary(
+        8, 2, schedule="batch_size=100,forgetting=0.99", random_state=0
+    )
     learner.partial_fit(X[:100])
     before = learner.statistics(X[100:])
     first = learner.statistics_
@@ -221,7 +226,7 @@ def test_running_sums_fade(rng):
 
 def test_sums_of_parts_are_the_sums_of_the_whole(rng):
     X = samples(rng)
-    params = {"n_components": 8, "n_nonzero_coefs": 2, "batch_size": 150}
+    params = {"n_components": 8, "n_nonzero_coefs": 2, "schedule": "batch_size=150"}
     merged = OnlineDictionary(**params, random_state=0).partial_fit(X[:150])
     parts = [merged.statistics(X[150:200]), merged.statistics(X[200:])]
     merged.absorb(parts[0] + parts[1])
@@ -258,7 +263,9 @@ def test_learning_finds_a_better_dictionary(Learner, coder, rng):
     X = samples(rng, n=2000)
     width = 3 if coder is None else None
     params = {"n_components": 8, "n_nonzero_coefs": width, "coder": coder}
-    learner = Learner(**params, batch_size=50, random_state=0, max_iter=3).fit(X[:1000])
+    learner = Learner(
+        **params, schedule="batch_size=50", random_state=0, max_iter=3
+    ).fit(X[:1000])
     start = KSVD(**params, init=X[:8], max_iter=1).fit(X[:8])
     ours, theirs = (one.reconstruction_error(X[1000:]) for one in (learner, start))
     assert ours < 0.5 * theirs
@@ -269,7 +276,7 @@ def test_learning_finds_a_better_dictionary(Learner, coder, rng):
 def test_partial_fit_by_blocks_is_fit_on_them(Learner, rng):
     X = samples(rng)
     blocks = [X[:100], X[100:150], X[150:]]
-    params = {"n_components": 8, "n_nonzero_coefs": 2, "batch_size": 50}
+    params = {"n_components": 8, "n_nonzero_coefs": 2, "schedule": "batch_size=50"}
     # blocks that can be read again give first atoms from all rows; an iterator does not
     fitted = Learner(**params, max_iter=1, random_state=0).fit(iter(blocks))
     streamed = Learner(**params, random_state=0)
@@ -292,9 +299,8 @@ def test_all_sources_give_the_same_atoms(Learner, kind, tmp_path, rng):
         "function": Blocks(lambda: iter(pieces)),
     }[kind]
     passes = 1 if kind == "iterator" else 2
-    learner = Learner(
-        init=X[:8], n_nonzero_coefs=2, batch_size=40, max_iter=passes, forgetting=0.999
-    )
+    schedule = "batch_size=40,forgetting=0.999"
+    learner = Learner(init=X[:8], n_nonzero_coefs=2, schedule=schedule, max_iter=passes)
     expected = learner.fit(X).components_
     with options(block_rows=13):
         found = learner.fit(source).components_
@@ -314,7 +320,7 @@ def test_stream_of_single_samples(Learner, rng):
     for x in X[7:]:
         learner.partial_fit(x[None])
     assert learner.n_samples_seen_ == 300 and not hasattr(learner, "pending_")
-    at_once = Learner(8, 2, batch_size=1, max_iter=1, init=X[:8]).fit(X)
+    at_once = Learner(8, 2, schedule="batch_size=1", max_iter=1, init=X[:8]).fit(X)
     ours, theirs = learner.reconstruction_error(X), at_once.reconstruction_error(X)
     assert ours == pytest.approx(theirs, rel=0.3)
 
@@ -324,7 +330,7 @@ def test_stream_of_single_samples(Learner, rng):
 def test_batches_of_one_follow_each_sample(Learner, rng):
     X = samples(rng, n=60)
     params = {"init": X[:8], "n_nonzero_coefs": 2}
-    small = Learner(**params, batch_size=1, max_iter=1).fit(X)
+    small = Learner(**params, schedule="batch_size=1", max_iter=1).fit(X)
     streamed = Learner(**params)
     for x in X:
         streamed.partial_fit(x[None])
@@ -348,7 +354,9 @@ def test_atoms_out_of_use_are_replaced(Learner, rng):
     X = samples(rng, n=600)
     X[:, -1] = 0
     init = np.concatenate([X[:6], X[[0]], np.eye(12)[[11]]])
-    learner = Learner(init=init, n_nonzero_coefs=2, batch_size=100, max_iter=1).fit(X)
+    learner = Learner(
+        init=init, n_nonzero_coefs=2, schedule="batch_size=100", max_iter=1
+    ).fit(X)
     atoms = learner.components_
     assert abs(atoms[7, 11]) < 1e-6
     coherence = np.abs(atoms @ atoms.T) - np.eye(8)
@@ -358,7 +366,7 @@ def test_atoms_out_of_use_are_replaced(Learner, rng):
 @STREAMS
 def test_float32_stays_float32(Learner, xp, rng):
     X = xp.asarray(samples(rng).astype(np.float32))
-    learner = Learner(8, 2, batch_size=64, forgetting=0.99, random_state=0)
+    learner = Learner(8, 2, schedule="batch_size=64,forgetting=0.99", random_state=0)
     for begin in range(0, 300, 100):
         learner.partial_fit(X[begin : begin + 100])
     assert xp.to_numpy(learner.components_).dtype == np.float32
@@ -368,9 +376,9 @@ def test_float32_stays_float32(Learner, xp, rng):
 def test_bad_streams_are_named(Learner, rng):
     X = samples(rng)
     with pytest.raises(ValueError, match="batch_size"):
-        Learner(8, batch_size=0).fit(X)
+        Learner(8, schedule="batch_size=0").fit(X)
     with pytest.raises(ValueError, match="forgetting"):
-        Learner(8, forgetting=1.5).fit(X)
+        Learner(8, schedule="forgetting=1.5").fit(X)
     with pytest.raises(ValueError, match="only once"):
         Learner(8, 2, max_iter=2).fit(iter([X]))
     with pytest.raises(ValueError, match="without blocks"):
@@ -383,19 +391,20 @@ def test_bad_streams_are_named(Learner, rng):
 def test_a_saved_model_goes_on(Learner, tmp_path, rng):
     X = samples(rng)
     forgetting = Forgetting(0.99, "exponential", 100)
-    learner = Learner(8, 2, batch_size=30, forgetting=forgetting, random_state=0)
+    schedule = Schedule(batch_size=30, forgetting=forgetting)
+    learner = Learner(8, 2, schedule=schedule, random_state=0)
     save(learner.partial_fit(X[:150]), tmp_path / "half.model")
     resumed = load(tmp_path / "half.model").partial_fit(X[150:])
     learner.partial_fit(X[150:])
     np.testing.assert_array_equal(resumed.components_, learner.components_)
-    assert resumed.forgetting == forgetting and resumed.n_samples_seen_ == 300
+    assert resumed.schedule.forgetting == forgetting and resumed.n_samples_seen_ == 300
 
 
 # ------------------------------------------------------------------ forgetting
 
 
 @pytest.mark.parametrize(
-    ("schedule", "half"),
+    ("curve", "half"),
     [
         ("constant", 0.9),
         ("linear", 0.95),
@@ -405,23 +414,23 @@ def test_a_saved_model_goes_on(Learner, tmp_path, rng):
         ("hyperbolic", 1 - 0.1 / 1.5),
     ],
 )
-def test_schedules(schedule, half):
-    factors = Forgetting(0.9, schedule, 1000).factors(0, 3000)
+def test_curves_of_forgetting(curve, half):
+    factors = Forgetting(0.9, curve, 1000).factors(0, 3000)
     assert factors[0] == pytest.approx(0.9) and factors[500] == pytest.approx(half)
     assert (np.diff(factors) >= 0).all() and factors.max() <= 1
-    if schedule in ("linear", "quadratic", "cubic"):
+    if curve in ("linear", "quadratic", "cubic"):
         assert (factors[1000:] == 1).all()
-    later = Forgetting(0.9, schedule, 1000).factors(500, 100)
+    later = Forgetting(0.9, curve, 1000).factors(500, 100)
     np.testing.assert_array_equal(later, factors[500:600])
 
 
-def test_bad_schedules_are_named():
+def test_bad_forgetting_is_named():
     for params, match in [
         ({"start": 0.0}, "start"),
         ({"start": 1.2}, "start"),
-        ({"schedule": "slowly"}, "one of constant"),
-        ({"schedule": "linear"}, "number of samples after which"),
-        ({"schedule": "linear", "horizon": 0}, "number of samples after which"),
+        ({"curve": "slowly"}, "one of constant"),
+        ({"curve": "linear"}, "number of samples after which"),
+        ({"curve": "linear", "horizon": 0}, "number of samples after which"),
     ]:
         with pytest.raises(ValueError, match=match):
             Forgetting(**params)
@@ -512,9 +521,11 @@ def test_kernel_stream_from_disk(Learner, tmp_path, rng):
     read = Blocks(lambda: map(np.load, files))
     features = NystroemMap("poly:2", X[:30], random_state=0)
     init = features.fit(X[:30]).transform(X[:8])
-    learner = Learner(8, 2, batch_size=50, max_iter=1, init=init, random_state=0)
+    learner = Learner(
+        8, 2, schedule="batch_size=50", max_iter=1, init=init, random_state=0
+    )
     model = make_pipeline(features, learner).fit(read)
-    again = Learner(8, 2, batch_size=50, init=init, random_state=0)
+    again = Learner(8, 2, schedule="batch_size=50", init=init, random_state=0)
     for block in read:
         again.partial_fit(model[:-1].transform(block))
     np.testing.assert_allclose(model[-1].components_, again.components_, atol=1e-12)
@@ -544,6 +555,6 @@ def test_mini_batches_of_rows_beat_the_update_from_all_rows():
     X = codes @ atoms + 0.1 * rng.standard_normal((n, 32))
     how = {"update": "ksvd-parallel", "max_iter": 3, "random_state": 0}
     whole = KSVD(m, q, **how).fit(X)
-    parts = {"batch_size": n // 20, "forgetting": 1 - 4 / n}
-    batches = OnlineDictionary(m, q, **parts, **how).fit(X)
+    schedule = Schedule(batch_size=n // 20, forgetting=1 - 4 / n)
+    batches = OnlineDictionary(m, q, schedule=schedule, **how).fit(X)
     assert batches.reconstruction_error(X) < whole.reconstruction_error(X)

@@ -7,7 +7,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from kernlets import OMP, Lasso, NystroemMap, OrthogonalDictionary, Threshold, datasets
+from kernlets import (
+    OMP,
+    Lasso,
+    NystroemMap,
+    OrthogonalDictionary,
+    Schedule,
+    Threshold,
+    datasets,
+)
 from kernlets.coders import encode
 from kernlets.coders.coded_sums import statistics
 from kernlets.contracts import Statistics
@@ -138,7 +146,9 @@ def test_full_objective_never_rises(rng):
         seen.append(error + 0.2 * np.abs(codes).sum())
         np.testing.assert_allclose(atoms @ atoms.T, np.eye(8), atol=1e-12)
 
-    learner = OrthogonalDictionary(8, alpha=0.2, random_state=0, callback=note).fit(X)
+    schedule = Schedule(callback=note)
+    learner = OrthogonalDictionary(8, alpha=0.2, schedule=schedule, random_state=0)
+    learner.fit(X)
     assert (np.diff(seen) <= 1e-12).all()
     assert seen[-1] < 0.9 * seen[0]
     assert full_objective(X, learner) == pytest.approx(seen[-1])

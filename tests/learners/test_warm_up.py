@@ -20,10 +20,11 @@ from kernlets.coders import encode
 from kernlets.coders.coded_sums import statistics
 from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary
-from kernlets.learners.loop import CodeAndUpdate
-from kernlets.learners.schedule import has_settled, is_exchange_due, warm_up_coder
+from kernlets.learners.code_and_update import CodeAndUpdate
+from kernlets.learners.schedule import Schedule, has_settled, warm_up_coder
 from kernlets.updates.exchange import exchange_atoms
 
+SEVERAL = {"schedule": "n_init=3", "random_state": 0}
 LEARNERS = [KSVD(12), KSVD(12, update="ksvd-parallel"), MOD(12)]
 LEARNERS += [KernelKSVD("poly:2", 12), KernelMOD("poly:2", 12)]
 
@@ -45,14 +46,17 @@ def test_non_zeros_grow_from_one_to_all():
 @pytest.mark.parametrize("coder", [Threshold(0.1), OMP(tol=0.1)])
 def test_a_coder_without_a_number_of_non_zeros_cannot_grow(coder, rng):
     with pytest.raises(ValueError, match="warm_up=3"):
-        KSVD(5, coder=coder, warm_up=3).fit(samples(rng))
+        KSVD(5, coder=coder, schedule="warm_up=3").fit(samples(rng))
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_iterations_are_those_of_growing_coders(learner, rng, xp):
     """The first iteration is that of one non-zero; in the end codes have all."""
     X, learner = xp.asarray(samples(rng)), clone(learner).set_params(random_state=0)
-    warm = clone(learner).set_params(n_nonzero_coefs=3, max_iter=4, warm_up=3).fit(X)
+    warm = clone(learner).set_params(
+        n_nonzero_coefs=3, max_iter=4, schedule="warm_up=3"
+    )
+    warm.fit(X)
     first = clone(learner).set_params(n_nonzero_coefs=1, max_iter=1).fit(X)
     assert warm.history_["objective"][0] == first.history_["objective"][0]
     assert (xp.to_numpy(warm.transform(X)) != 0).sum(1).max() == 3
@@ -62,10 +66,12 @@ def test_iterations_are_those_of_growing_coders(learner, rng, xp):
 def test_the_stop_is_where_the_error_rests(learner, rng, xp):
     X = xp.asarray(samples(rng))
     params = {"n_nonzero_coefs": 3, "random_state": 0, "max_iter": 60}
-    errors = learner.set_params(**params, tol=0.0).fit(X).history_["objective"]
+    errors = (
+        learner.set_params(**params, schedule="tol=0.0").fit(X).history_["objective"]
+    )
     assert len(errors) == 60
-    found = learner.set_params(tol=0.02).fit(X).history_["objective"]
-    learner.set_params(tol=0.0)
+    found = learner.set_params(schedule__tol=0.02).fit(X).history_["objective"]
+    learner.set_params(schedule__tol=0.0)
     assert 4 <= len(found) < 60
     assert found == errors[: len(found)]
     assert min(found[:-3]) - min(found[-3:]) <= 0.02 * min(found[:-3])
@@ -83,7 +89,7 @@ def test_the_stop_waits_for_the_warm_up():
 
 def test_a_resumed_fit_warms_up_where_it_was(rng, tmp_path):
     X = samples(rng)
-    learner = KSVD(8, 3, max_iter=6, warm_up=5, random_state=0)
+    learner = KSVD(8, 3, max_iter=6, schedule="warm_up=5", random_state=0)
     whole = learner.fit(X).history_["objective"]
 
     def stop(state):
@@ -92,8 +98,9 @@ def test_a_resumed_fit_warms_up_where_it_was(rng, tmp_path):
 
     with options(checkpoint=tmp_path / "fit"):
         with pytest.raises(KeyboardInterrupt):
-            learner.set_params(callback=stop).fit(X)
-        resumed = learner.set_params(callback=None).fit(X).history_["objective"]
+            learner.set_params(schedule__callback=stop).fit(X)
+        learner.set_params(schedule__callback=None)
+        resumed = learner.fit(X).history_["objective"]
     assert resumed == whole
 
 
@@ -124,7 +131,8 @@ def test_nothing_is_exchanged_where_all_is_explained(rng):
 
 
 def test_exchanges_leave_time_to_settle():
-    turns = [i for i in range(50) if is_exchange_due(i, 50)]
+    schedule = Schedule(exchange=1)
+    turns = [i for i in range(50) if schedule.is_exchange_due(i, 50)]
     assert turns == [4, 9, 14, 19, 24, 29, 34]
 
 
@@ -134,7 +142,7 @@ def test_learners_exchange_atoms(learner, rng, xp):
     X, learner = xp.asarray(samples(rng)), clone(learner)
     learner.set_params(n_nonzero_coefs=2, random_state=0, max_iter=12)
     plain, other = (
-        clone(learner).set_params(exchange=n).fit(X).history_["objective"]
+        clone(learner).set_params(schedule__exchange=n).fit(X).history_["objective"]
         for n in (0, 2)
     )
     assert plain[:5] == other[:5] and plain[5] < other[5]
@@ -142,14 +150,15 @@ def test_learners_exchange_atoms(learner, rng, xp):
 
 def test_exchanged_atoms_keep_their_signs(rng):
     X = rng.standard_normal((80, 6))
-    learner = KSVD(8, 2, positive_atoms=True, exchange=2, max_iter=6, random_state=0)
+    update, schedule = "ksvd:positive_atoms=True", Schedule(exchange=2)
+    learner = KSVD(8, 2, update=update, schedule=schedule, max_iter=6, random_state=0)
     assert (learner.fit(X).components_ >= 0).all()
 
 
 @pytest.mark.parametrize("params", [{"tol": -1.0}, {"warm_up": -1}, {"exchange": 0.5}])
 def test_bad_parameters_are_named(params, rng):
     with pytest.raises(ValueError, match=next(iter(params))):
-        KSVD(5, **params).fit(samples(rng))
+        KSVD(5, schedule=Schedule(**params)).fit(samples(rng))
 
 
 def test_the_penalty_of_lasso_falls_to_its_value():
@@ -173,7 +182,7 @@ def test_starts_race(rng, update, monkeypatch):
     single = KSVD(15, 3, **how).fit(X)
     assert len(seen) == 9
     seen.clear()
-    learner = KSVD(15, 3, **how, n_init=4).fit(X)
+    learner = KSVD(15, 3, **how, schedule="n_init=4").fit(X)
     counts = sorted(seen.count(fit) for fit in set(seen))
     assert counts == [3, 3, 6, 9]  # three parts: 4 fits, 2, 1
     assert learner.n_iter_ == 9
@@ -181,14 +190,15 @@ def test_starts_race(rng, update, monkeypatch):
     assert learner.history_["objective"][0] <= single.history_["objective"][0]
     error = learner.reconstruction_error(X)
     assert error <= 1.05 * single.reconstruction_error(X)
-    again = KSVD(15, 3, **how, n_init=4).fit(X)
+    again = KSVD(15, 3, **how, schedule="n_init=4").fit(X)
     np.testing.assert_array_equal(again.components_, learner.components_)
 
 
 def test_given_atoms_are_one_start(rng):
     X = rng.standard_normal((60, 6))
     one, many = (
-        KSVD(init=X[:8], max_iter=3, random_state=0, n_init=n).fit(X) for n in (1, 5)
+        KSVD(init=X[:8], max_iter=3, schedule=f"n_init={n}", random_state=0).fit(X)
+        for n in (1, 5)
     )
     np.testing.assert_array_equal(one.components_, many.components_)
 
@@ -196,8 +206,8 @@ def test_given_atoms_are_one_start(rng):
 @pytest.mark.parametrize(
     "learner",
     [
-        KSVD(8, update="ksvd-parallel", max_iter=8, random_state=0, n_init=3),
-        KernelKSVD("poly:2", 8, max_iter=8, random_state=0, n_init=3),
+        KSVD(8, update="ksvd-parallel", max_iter=8, **SEVERAL),
+        KernelKSVD("poly:2", 8, max_iter=8, **SEVERAL),
     ],
     ids=["linear", "kernel"],
 )
@@ -210,7 +220,7 @@ def test_a_race_that_was_stopped_goes_on(rng, learner, tmp_path):
             raise KeyboardInterrupt
 
     with options(checkpoint=str(tmp_path)), pytest.raises(KeyboardInterrupt):
-        clone(learner).set_params(callback=stop).fit(X)
+        clone(learner).set_params(schedule__callback=stop).fit(X)
     with options(checkpoint=str(tmp_path)):
         resumed = clone(learner).fit(X)
     assert resumed.history_["objective"] == expected.history_["objective"]

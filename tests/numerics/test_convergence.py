@@ -21,6 +21,7 @@ from kernlets import (
     KernelKSVD,
     Lasso,
     ResidualClassifier,
+    Schedule,
     SRCClassifier,
     Threshold,
     options,
@@ -91,12 +92,15 @@ def learn_on_a_budget(X, y, limit):
     BudgetKernelDL(RBF(sigma=1.0), 10, coder=coder, max_iter=1, random_state=0).fit(X)
 
 
+REST = {"schedule": "tol=0.01", "random_state": 0}
+
+
 def come_to_rest(X, y, limit):
-    MOD(8, 2, max_iter=limit or 60, tol=0.01, random_state=0).fit(X)
+    MOD(8, 2, max_iter=limit or 60, **REST).fit(X)
 
 
 def come_to_rest_in_feature_space(X, y, limit):
-    learner = KernelKSVD("rbf", 8, max_iter=limit or 60, tol=0.01, random_state=0)
+    learner = KernelKSVD("rbf", 8, max_iter=limit or 60, **REST)
     learner.fit(X)
 
 
@@ -184,7 +188,8 @@ def test_thresholds_of_incomplete_rows_are_told(X, monkeypatch):
 
 
 def test_a_callback_that_stops_a_fit_is_no_failure(X):
-    learner = KSVD(8, 2, tol=1e-9, callback=lambda state: True, random_state=0)
+    schedule = Schedule(tol=1e-9, callback=lambda state: True)
+    learner = KSVD(8, 2, schedule=schedule, random_state=0)
     assert not convergence_warnings(learner.fit, X)
 
 

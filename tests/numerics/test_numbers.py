@@ -36,13 +36,14 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     SRCClassifier,
     registry,
 )
 from kernlets.kernels import RBF, Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners.loop import Monitor
-from kernlets.learners.rls_state import Recursion
+from kernlets.learners.rls import Recursion
 from kernlets.numerics.scaling import lengths, power_of_two, typical_length, unit_rows
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -121,8 +122,8 @@ LINEAR = {
     "ksvd svd": KSVD(5, 2, init="svd", update="ksvd:exact=True"),
     "ksvd lasso": KSVD(5, coder=Lasso(0.1), init="kmeans"),
     "mod": MOD(5, 2, init="normal"),
-    "online": OnlineDictionary(5, 2, batch_size=5, forgetting=0.5),
-    "rls": RLSDictionary(5, 2, batch_size=5, forgetting=0.9),
+    "online": OnlineDictionary(5, 2, schedule="batch_size=5,forgetting=0.5"),
+    "rls": RLSDictionary(5, 2, schedule="batch_size=5,forgetting=0.9"),
     "orthogonal": OrthogonalDictionary(3),
 }
 
@@ -287,7 +288,8 @@ def test_one_huge_row_is_represented_and_leaves_no_atom_at_zero(library, rng):
 def test_what_is_forgotten_leaves_atoms_at_unit_norm(factor, rng):
     X = rng.standard_normal((400, 8)).astype(np.float32)
     X[200:, 4:] = 0  # atoms in that direction are no longer used
-    learner = OnlineDictionary(10, 2, batch_size=20, forgetting=factor, random_state=0)
+    schedule = Schedule(batch_size=20, forgetting=factor)
+    learner = OnlineDictionary(10, 2, schedule=schedule, random_state=0)
     atoms = learner.fit(X).components_
     np.testing.assert_allclose(np.linalg.norm(atoms, axis=1), 1, rtol=1e-5)
 
@@ -333,14 +335,18 @@ def test_rls_learns_from_data_of_any_unit(scale, dtype, rng):
     truth = unit_rows(rng.standard_normal((8, 12)))
     codes = rng.standard_normal((800, 8)) * (rng.random((800, 8)) < 0.25)
     X = (scale * codes @ truth).astype(dtype)
-    learner = RLSDictionary(8, 2, batch_size=50, max_iter=3, random_state=0).fit(X)
+    learner = RLSDictionary(
+        8, 2, schedule="batch_size=50", max_iter=3, random_state=0
+    ).fit(X)
     first, *_, last = learner.history_["objective"]
     assert last < 0.6 * first
 
 
 def test_rls_after_a_burst_of_large_rows(rng):
     X = rng.standard_normal((600, 12))
-    learner = RLSDictionary(10, 2, batch_size=50, random_state=0).partial_fit(X[:300])
+    learner = RLSDictionary(
+        10, 2, schedule="batch_size=50", random_state=0
+    ).partial_fit(X[:300])
     learner.partial_fit(1e9 * X[300:350]).partial_fit(X[350:])
     assert np.isfinite(learner.components_).all()
     np.testing.assert_allclose(np.linalg.norm(learner.components_, axis=1), 1)

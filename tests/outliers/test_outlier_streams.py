@@ -22,11 +22,11 @@ from kernlets.outliers.thresholds import far_out, running_threshold
 LEARNERS = {
     "default": None,
     "budget": BudgetKernelDL("laplacian", 20, budget=60),
-    "rls": RLSDictionary(forgetting=0.998),
-    "online": OnlineDictionary(forgetting=0.998),
+    "rls": RLSDictionary(schedule="forgetting=0.998"),
+    "online": OnlineDictionary(schedule="forgetting=0.998"),
     "pipeline": make_pipeline(
         FourierMap("rbf", n_components=64, random_state=0),
-        RLSDictionary(16, 2, forgetting=0.998),
+        RLSDictionary(16, 2, schedule="forgetting=0.998"),
     ),
 }
 EACH = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)

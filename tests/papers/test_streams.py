@@ -14,6 +14,7 @@ from kernlets import (
     OnlineDictionary,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     datasets,
 )
 from kernlets.datasets import remove_mean_and_normalize, shifted_batches
@@ -57,7 +58,8 @@ def features(digits):
 @pytest.mark.parametrize("Learner", [RLSDictionary, OnlineDictionary])
 @pytest.mark.parametrize("forgetting", [1.0, FORGETTING], ids=["all", "forget"])
 def test_one_pass_over_shifted_digits(Learner, forgetting, digits, features):
-    learner = Learner(ATOMS, WIDTH, forgetting=forgetting, random_state=0)
+    schedule = Schedule(forgetting=forgetting)
+    learner = Learner(ATOMS, WIDTH, schedule=schedule, random_state=0)
     linear = accuracy(learner, digits)
     mapped = accuracy(learner, digits, features)
     assert linear >= 96.5

@@ -44,6 +44,7 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     RLSDictionary,
+    Schedule,
     Shifted,
     SoftDTW,
     Squared,
@@ -64,7 +65,7 @@ from kernlets.data.rows import load_values
 from kernlets.data.sparse_rows import _sparse_variance
 from kernlets.dictionaries import GramDictionary
 from kernlets.learners.initial_atoms import from_svd
-from kernlets.learners.rls_state import Recursion
+from kernlets.learners.rls import Recursion
 from kernlets.loops import table
 from kernlets.loops.kernels.layout import GroupedSeries, Series
 from kernlets.maps import ConvolutionMap
@@ -361,7 +362,9 @@ def test_recursion_after_a_huge_row(rng):
     X = rng.standard_normal((60, 16))
     X[7] *= 1e9
     for seed in range(8):
-        model = RLSDictionary(8, batch_size=1, max_iter=3, random_state=seed).fit(X)
+        model = RLSDictionary(
+            8, max_iter=3, schedule="batch_size=1", random_state=seed
+        ).fit(X)
         assert np.isfinite(model.components_).all()
 
 
@@ -634,7 +637,7 @@ def test_the_inverse_over_dependent_anchors_stays_finite(loops, rng):
         FourierMap(n_components=10**30),
         DKSVDClassifier(10**30),
         BudgetKernelDL(budget=10**30),
-        KSVD(3, n_init=10**30),
+        KSVD(3, schedule=Schedule(n_init=10**30)),
     ],
 )
 def test_counts_beyond_all_arrays(estimator, rng):

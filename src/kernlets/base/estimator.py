@@ -48,7 +48,7 @@ FITS = ("fit", "partial_fit")
 WHOLE_FITS = ("fit", "fit_transform", "fit_predict")
 """Methods that forget earlier fits; their first argument is the training rows."""
 
-NAMED: dict[str, Callable[[str], Any]] = {}
+NAMED: dict[str, Callable[[Any], Any]] = {}
 """How a text in a parameter becomes an object; each package adds its parameters."""
 
 PARAMS = "_params_of_fit"
@@ -111,7 +111,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """
         params = super().get_params(deep=deep)
         for name, value in list(params.items()) if deep else ():
-            if not isinstance(value, str) or "__" in name:
+            if not _may_name_a_part(value) or "__" in name:
                 continue
             try:
                 component = self._named_part(name, value)
@@ -138,7 +138,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 nested.setdefault(name, {})[inner_name] = params[key]
         for name, component_params in nested.items():
             value = params.get(name, getattr(self, name, None))
-            if isinstance(value, str):
+            if _may_name_a_part(value):
                 component = self._named_part(name, value)
             else:  # a copy, because a fitted model may hold the object
                 component = clone(value) if hasattr(value, "set_params") else None
@@ -149,9 +149,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
                 params[name] = component.set_params(**component_params)
         return super().set_params(**params)
 
-    def _named_part(self, name: str, text: str) -> Any:
-        """The object that the text in a parameter names; None if it names none."""
-        return NAMED[name](text) if name in NAMED else None
+    def _named_part(self, name: str, value: Any) -> Any:
+        """The object that a text, or None, in a parameter means; None if it is none."""
+        return NAMED[name](value) if name in NAMED else None
 
     @property
     def _n_tasks(self) -> int | None:
@@ -213,6 +213,11 @@ def as_fitted(estimator: Any) -> Any:
     fitted_copy = copy(estimator)
     vars(fitted_copy).update(params)
     return fitted_copy
+
+
+def _may_name_a_part(value: Any) -> bool:
+    """Whether a parameter may stand for an object: a text, or None for the default."""
+    return value is None or isinstance(value, str)
 
 
 def _is_inside(key: str, name: str) -> bool:

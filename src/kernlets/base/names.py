@@ -40,6 +40,16 @@ def build(kind_name: str, spec: str, table: Mapping[str, type]) -> Any:
     return make(*parse(kind_name, spec, table))
 
 
+def build_from_params(kind_name: str, kind: type, arguments: str) -> Any:
+    """Return an object of the class with parameters from a text.
+
+    >>> from fractions import Fraction
+    >>> build_from_params("number", Fraction, "3,denominator=4")
+    Fraction(3, 4)
+    """
+    return make(kind, _parameters(kind_name, kind, arguments))
+
+
 def parse(
     kind_name: str,
     spec: str,

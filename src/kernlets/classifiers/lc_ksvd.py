@@ -31,7 +31,8 @@ from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint
 from ..kernels.complete import completed_rows
 from ..learners import KSVD
-from ..learners.loop import CodeAndUpdate, Monitor, iterate
+from ..learners.code_and_update import CodeAndUpdate
+from ..learners.loop import Monitor, iterate
 from ..numerics.arrays import (
     as_like,
     diagonal,

@@ -27,9 +27,9 @@ from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
-from ..learners.kernel_learner import kernel_matrix
+from ..learners.kernel_learner import anchors_exist, kernel_matrix
 from ..numerics.arrays import as_like, index_like, namespace, to_numpy, zeros
-from ..schema import Declared, Indices, Part
+from ..schema import Conditions, Declared, Indices, Part
 from .base import ResidualVoting, class_residuals, prior_residuals
 from .labels import complete_samples
 
@@ -89,6 +89,11 @@ class SRCClassifier(ResidualVoting):
         "atom_classes_": Indices("m", below="C"),
         "atom_rows_": Indices("m"),
         "coder_": Part(SparseCoder),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "anchors are row numbers beyond the training samples": lambda self: (
+            anchors_exist(self.dictionary_.anchors, self.n_features_in_)
+        ),
     }
 
     def __init__(

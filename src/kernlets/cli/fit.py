@@ -32,7 +32,8 @@ from ..imputation import DictionaryImputer
 from ..io.text_layout import is_number
 from ..landmarks.choose import default_count
 from ..learners import KSVD, BudgetKernelDL
-from ..learners.linear_atoms import LinearAtoms
+from ..learners.linear_learner import LinearAtoms
+from ..learners.schedule import resolve_schedule
 from ..numerics.text import size_text
 from .input_data import Columns, Source, count_features, name_of
 from .model_info import atoms_text, first_step, note_feature_names, show_facts
@@ -228,7 +229,11 @@ def search_facts(model: Any) -> dict[str, str]:
     }
 
 
-PARALLEL_UPDATE = "ksvd-parallel"
+#: update of `KSVD` that needs all rows -> one that needs only sums over blocks
+PARALLEL_UPDATES = {
+    "ksvd": "ksvd-parallel",
+    "ksvd:positive_atoms=True": "ksvd-parallel:positive_atoms=True",
+}
 
 
 def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
@@ -242,11 +247,13 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     n_bytes = 0 if comes_in_blocks(rows.X) else _needed_bytes(model, rows)
     if fits_in_memory(rows.X, n_bytes):
         return {}
-    if type(learner) is KSVD and learner.update == "ksvd" and not learner.steady:
-        learner.set_params(update=PARALLEL_UPDATE)
+    is_steady = isinstance(learner, KSVD) and resolve_schedule(learner.schedule).steady
+    update = PARALLEL_UPDATES.get(getattr(learner, "update", None))
+    if type(learner) is KSVD and update is not None and not is_steady:
+        learner.set_params(update=update)
         if isinstance(last_step(model), ResidualClassifier):
             last_step(model).set_params(learner=learner)
-        return {"update": f"{PARALLEL_UPDATE}, because rows do not fit into memory"}
+        return {"update": f"{update}, because rows do not fit into memory"}
     amount = f", up to {size_text(n_bytes)}" if n_bytes else ""
     raise ValueError(
         f"--method {method} needs all rows in memory{amount}, and they are too many "

@@ -173,8 +173,10 @@ def _load_saved_state(path: Path, fit_facts: dict[str, Any]) -> dict[str, Any] |
     )
 
 
-def _describe_params(estimator: BaseEstimator) -> dict[str, str]:
+def _describe_params(estimator: Any) -> dict[str, str]:
     params = estimator.get_params(deep=False)
+    if "schedule" in params:  # None and a text stand for an object with a callback
+        params["schedule"] = estimator._named_part("schedule", params["schedule"])
     return {
         name: describe_value(v)
         for name, v in params.items()

@@ -3,7 +3,6 @@
 from .. import _classes_by_name
 from .budget import BudgetKernelDL
 from .budget_anchors import AnchorStock
-from .forgetting import Forgetting
 from .kernel_ksvd import KernelKSVD
 from .kernel_mod import KernelMOD
 from .ksvd import KSVD
@@ -12,6 +11,7 @@ from .online import OnlineDictionary
 from .orthogonal import OrthogonalDictionary
 from .reduced import ReducedKernelDL
 from .rls import RLSDictionary
+from .schedule import Forgetting, Schedule
 
 LEARNERS = {
     "ksvd": KSVD,
@@ -39,4 +39,5 @@ __all__ = [
     "OrthogonalDictionary",
     "RLSDictionary",
     "ReducedKernelDL",
+    "Schedule",
 ]

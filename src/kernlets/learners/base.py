@@ -1,7 +1,7 @@
 """`DictionaryLearner` has what all learners share: codes, errors and defaults.
 
-`batch_learner.py`, `stream_learner.py` and `kernel_learner.py` have the base classes of
-learners that fit in the same way.
+`linear_learner.py`, `kernel_learner.py` and `stream_learner.py` have the base classes
+of learners that fit in the same way.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..kernels.samples import takes_missing
 from ..numerics.arrays import to_numpy
 from ..schema import Declared, History, Part, Size, Whole
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from .schedule import Schedule, resolve_schedule
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -55,7 +56,7 @@ class DictionaryLearner(
         "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
         "verbose": ["verbose"],
-        "callback": [Callable, None],
+        "schedule": [str, Schedule, None],
         "sparse_output": ["boolean"],
     }
 
@@ -73,6 +74,7 @@ class DictionaryLearner(
     n_nonzero_coefs: Any
     coder: Any
     max_iter: Any
+    schedule: Any
     random_state: Any
     sparse_output: bool
 
@@ -81,6 +83,9 @@ class DictionaryLearner(
     history_: dict[str, list[float]]
     n_iter_: int
 
+    _follows: ClassVar[tuple[str, ...]] = ("callback",)
+    """Parameters of a `Schedule` that this learner can follow."""
+
     _learns_missing: ClassVar[bool] = False
     """Whether rows to learn from may have missing values (NaN)."""
 
@@ -88,6 +93,10 @@ class DictionaryLearner(
     def _streams_missing(self) -> bool:
         """Whether rows of a stream may have missing values (NaN)."""
         return self._learns_missing
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        resolve_schedule(self.schedule).check(self, self._follows)
 
     def _check_blocks(self) -> None:
         """Refuse blocks of rows if this learner cannot learn from them."""
@@ -163,8 +172,8 @@ class DictionaryLearner(
 
     def _n_starts(self) -> int:
         """Return the number of starts of a fit: one if `init` is an array."""
-        is_drawn = isinstance(getattr(self, "init", None), str)
-        return int(getattr(self, "n_init", 1)) if is_drawn else 1
+        is_drawn = isinstance(self.init, str)
+        return int(resolve_schedule(self.schedule).n_init) if is_drawn else 1
 
     @property
     def _n_features_out(self) -> int:

@@ -41,8 +41,9 @@ from ..updates.budget_rules import (
 )
 from .base import DictionaryLearner
 from .budget_anchors import GIANT, AnchorStock
-from .kernel_atoms import KernelAtoms
+from .kernel_learner import KernelAtoms
 from .loop import Alternation, Monitor, iterate
+from .schedule import Schedule, resolve_schedule
 from .training_rows import training_rows
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
@@ -92,7 +93,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         Remove the anchor with the smallest row of Ω, eq. (23); or the anchor whose
         projection on all others changes D least, and add its part to them; or the
         anchor that a single other anchor replaces best.
-    random_state, verbose, callback, sparse_output
+    schedule, random_state, verbose, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
@@ -160,9 +161,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         admission: str | Admission = "all",
         update: str | StochasticGradient = "parameter",
         pruning: str = "row-norm",
+        schedule: str | Schedule | None = None,
         random_state: Any = None,
         verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -175,9 +176,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self.admission = admission
         self.update = update
         self.pruning = pruning
+        self.schedule = schedule
         self.random_state = random_state
         self.verbose = verbose
-        self.callback = callback
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetKernelDL:
@@ -324,10 +325,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         rng: np.random.Generator | None = None,  # that orders the samples of a pass
     ) -> None:
         """Run passes over samples; each pass is an iteration of the history."""
-        monitor, alternation = (
-            Monitor.of(self, n_passes),
-            BudgetPasses(self, passes, rng),
-        )
+        monitor = Monitor.of(self, n_passes, schedule=resolve_schedule(self.schedule))
+        alternation = BudgetPasses(self, passes, rng)
         self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint)
 
     def _resume(self, state: dict[str, Any]) -> None:
@@ -391,12 +390,12 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         )
         return rules._replace(penalty=0.0) if has_unit_atoms else rules
 
-    def _named_part(self, name: str, text: str) -> Any:
+    def _named_part(self, name: str, value: Any) -> Any:
         if name == "update":
-            return StochasticGradient(text)
+            return StochasticGradient(value)
         if name == "admission":
-            return ADMISSIONS[text]() if text in ADMISSIONS else None
-        return super()._named_part(name, text)
+            return ADMISSIONS[value]() if value in ADMISSIONS else None
+        return super()._named_part(name, value)
 
     def _update(self) -> StochasticGradient:
         update = self.update

@@ -9,6 +9,7 @@ from ..contracts import AtomUpdate, SparseCoder
 from ..kernels import Kernel
 from .batch_learner import ksvd_update
 from .kernel_learner import KernelLearner
+from .schedule import Schedule
 
 
 class KernelKSVD(KernelLearner):
@@ -25,9 +26,7 @@ class KernelKSVD(KernelLearner):
         function the samples may be strings, graphs or matrices.
     n_components : int, optional
         Number of atoms. Default: a quarter of the samples, at most 500.
-    n_nonzero_coefs, coder, max_iter, random_state, verbose, callback, sparse_output
-        As in `KSVD`.
-    warm_up, exchange, tol, n_init, steady
+    n_nonzero_coefs, coder, max_iter, schedule, random_state, verbose, sparse_output
         As in `KSVD`.
     init : {"samples", "normal"} or array of row numbers
         The training samples that serve as first atoms: random ones, or those given;
@@ -73,32 +72,24 @@ class KernelKSVD(KernelLearner):
         max_iter: int = 10,
         init: Any = "samples",
         update: str | AtomUpdate = "ksvd",
+        schedule: str | Schedule | None = None,
         random_state: Any = None,
         verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
-        warm_up: int = 0,
-        exchange: int = 0,
-        tol: float = 0.0,
-        n_init: int = 1,
-        steady: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.coder = coder
-        self.max_iter = max_iter
-        self.init = init
+        super().__init__(
+            kernel,
+            n_components,
+            n_nonzero_coefs=n_nonzero_coefs,
+            coder=coder,
+            max_iter=max_iter,
+            init=init,
+            schedule=schedule,
+            random_state=random_state,
+            verbose=verbose,
+            sparse_output=sparse_output,
+        )
         self.update = update
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.sparse_output = sparse_output
-        self.warm_up = warm_up
-        self.exchange = exchange
-        self.tol = tol
-        self.n_init = n_init
-        self.steady = steady
 
     def _atom_update(self) -> AtomUpdate:
         return ksvd_update(self.update, self.coder)

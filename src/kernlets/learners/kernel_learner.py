@@ -1,21 +1,26 @@
-"""`KernelLearner` is the base class of learners with all training samples as anchors.
+"""`KernelAtoms` and `KernelLearner` are base classes of learners in feature spaces.
 
-The kernel matrix of the training samples is computed once and held in memory. If it
+The atoms of `KernelAtoms` are sums over φ(anchors). The anchors of a `KernelLearner`
+are all training samples: their kernel matrix is computed once and held in memory. If it
 does not fit, use `NystroemMap` followed by a linear learner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import SAMPLES, StrOptions, clipped
-from ..contracts import Array
+from ..contracts import Array, SparseCoder
 from ..data.block_loop import stacked_rows
 from ..data.limits import OverMemory, memory_limit
 from ..data.missing import all_in_memory
 from ..data.rows import refuse_nan_on_disk
+from ..data.samples import is_objects
 from ..data.weights import (
     Weights,
     check_weights,
@@ -30,17 +35,67 @@ from ..kernels import Kernel, Precomputed, kernel_or_class, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_matrix, refuse_negative_energy
 from ..kernels.samples import check_samples, describe_input, takes_rows
+from ..loops.codes import decode
 from ..numerics.arrays import as_like, diagonal, index_like, namespace, to_numpy
 from ..numerics.random import generator
 from ..numerics.text import size_text
+from ..preimage import preimages
+from ..schema import Conditions, Declared, Part
+from .base import map_codes
 from .batch_learner import BatchLearner
+from .code_and_update import start_generators
 from .initial_atoms import check_row_numbers, count_row_numbers
-from .kernel_atoms import KernelAtoms
-from .multistart import start_generators
-from .schedule import SCHEDULE_CONSTRAINTS
+from .schedule import Schedule
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+class KernelAtoms:
+    """Has the anchors and coefficients of the dictionary, and `inverse_transform`."""
+
+    _declared: ClassVar[Declared] = {
+        "kernel_": Part(Kernel),
+        "dictionary_": Part(KernelDictionary, m="m", p="p"),
+    }
+    _conditions: ClassVar[Conditions] = {
+        "anchors_ are row numbers beyond the training samples": lambda self: (
+            anchors_exist(self.dictionary_.anchors, self.n_features_in_)
+        ),
+    }
+
+    dictionary_: KernelDictionary
+
+    @property
+    def anchors_(self) -> Array:  # (r, p)
+        """The points zᵢ whose φ(zᵢ) the atoms combine."""
+        check_is_fitted(self)
+        return self.dictionary_.anchors
+
+    @property
+    def coefs_(self) -> Array:  # (m, r)
+        """Atom j is Σᵢ coefs_[j, i] φ(anchors_[i])."""
+        check_is_fitted(self)
+        return self.dictionary_.coefs
+
+    def inverse_transform(self, codes: Any) -> Array:  # (n, p)
+        """Points whose φ is near the element Σⱼ codes[·, j] · atomⱼ of feature space.
+
+        Pre-images are approximate; `preimage.preimages` reports their distances.
+        """
+        points = partial(_find_preimages, self.dictionary_.kernel, self.anchors_)
+        return map_codes(points, codes, self.coefs_)
+
+
+def _find_preimages(kernel: Kernel, anchors: Array, coefs: Array, codes: Any) -> Array:
+    return preimages(kernel, anchors, decode(coefs, codes)).points
+
+
+def anchors_exist(anchors: Array, n_samples: int) -> bool:
+    """Whether anchors of a precomputed kernel, which are row numbers, exist."""
+    if anchors.ndim > 1 or is_objects(anchors):
+        return True
+    return int(anchors.max()) < n_samples
 
 
 class KernelLearner(KernelAtoms, BatchLearner):
@@ -49,12 +104,35 @@ class KernelLearner(KernelAtoms, BatchLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        **SCHEDULE_CONSTRAINTS,
         "init": [StrOptions({"samples", "normal"}), "array-like"],
     }
 
-    kernel: Any
-    init: Any
+    _follows = ("warm_up", "exchange", "tol", "n_init", "steady", "callback")
+
+    def __init__(
+        self,
+        kernel: str | Kernel | Callable[..., Any] = "rbf",
+        n_components: int | None = None,
+        *,
+        n_nonzero_coefs: int | None = None,
+        coder: str | SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        schedule: str | Schedule | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        sparse_output: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.schedule = schedule
+        self.random_state = random_state
+        self.verbose = verbose
+        self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn a dictionary for φ of the samples in X; y is ignored.
@@ -70,16 +148,14 @@ class KernelLearner(KernelAtoms, BatchLearner):
         X = completed_rows(X, weights)
         self.kernel_ = kernel.bound(X, weights)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
-        rng = generator(self.random_state)
-        first_start, *other_starts = [
-            (self._first_dictionary(matrix, start_rng, weights), start_rng)
-            for start_rng in start_generators(rng, self._n_starts())
+        starts = [
+            (self._first_dictionary(matrix, rng, weights), rng)
+            for rng in start_generators(generator(self.random_state), self._n_starts())
         ]
-        rows = index_like(np.arange(X.shape[0]), matrix)
         n_features = X.shape[1] if X.ndim == 2 else X.shape[0]
-        dictionary = self._learn(
-            first_start[0], rows, n_features, rng, weights, other_starts
-        )
+        self.coder_ = self._coder(starts[0][0].n_atoms, n_features)
+        rows = index_like(np.arange(X.shape[0]), matrix)
+        dictionary = self._learn(starts, rows, weights)
         self.dictionary_ = KernelDictionary(
             self.kernel_,
             self.kernel_.take(X, rows),

@@ -1,8 +1,8 @@
-"""`iterate` is the loop of all fits, and `CodeAndUpdate` the step of batch learners.
+"""`iterate` is the loop of all fits.
 
-The loop resumes from a checkpoint, takes the steps, records them in the history, asks
-the callback whether to stop, and saves the state. An `Alternation` defines a step. That
-of batch learners is here; those of stream learners and classifiers are beside them.
+It resumes from a checkpoint, takes the steps, records them in the history, asks the
+callback whether to stop, and saves the state. An `Alternation` defines a step: that of
+batch learners is in `code_and_update.py`, others are beside their estimators.
 """
 
 from __future__ import annotations
@@ -11,35 +11,19 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..base.progress import FitTasks, RowClock, running
-from ..coders import encode
-from ..coders.coded_sums import code_and_sum
-from ..contracts import (
-    Array,
-    AtomUpdate,
-    Coded,
-    Dictionary,
-    SparseCoder,
-    Statistics,
-    Step,
-)
 from ..data.block_loop import report_rows_to
 from ..data.rows import count_rows
-from ..data.weights import Weights
-from ..io.checkpoint import Checkpoint, fitting, learned_fields
-from ..numerics.arrays import namespace, or_wider
+from ..io.checkpoint import Checkpoint
+from ..numerics.arrays import or_wider
 from ..numerics.convergence import warn_unfinished
-from ..numerics.scaling import quiet
-from ..numerics.threads import serial_blas
-from ..updates.exchange import exchange_atoms
-from ..updates.sweeps import clip_negative
-from .schedule import Schedule, has_settled, warm_up_coder
+from .schedule import Schedule, has_settled
 
 
 @dataclass
@@ -47,12 +31,10 @@ class Monitor:
     """Records the history, shows progress, and asks the callback whether to stop."""
 
     max_iter: int
+    schedule: Schedule = field(default_factory=Schedule)
     verbose: bool = False
-    callback: Callable[[dict[str, Any]], Any] | None = None
     title: str = ""
     measure: str = "mean squared error"
-    warm_up: int = 0
-    tol: float = 0.0
     history: dict[str, list[float]] = field(
         default_factory=lambda: {"objective": [], "seconds": []}
     )
@@ -65,16 +47,17 @@ class Monitor:
         estimator: Any,
         max_iter: int | None = None,
         measure: str = "mean squared error",
+        schedule: Schedule | None = None,  # of a learner
     ) -> Monitor:
         """Create the monitor of a fit from the parameters of the estimator."""
+        if schedule is None:
+            schedule = Schedule(callback=getattr(estimator, "callback", None))
         return cls(
             estimator.max_iter if max_iter is None else max_iter,
+            schedule,
             bool(getattr(estimator, "verbose", False)),
-            getattr(estimator, "callback", None),
             type(estimator).__name__,
             measure,
-            getattr(estimator, "warm_up", 0),
-            getattr(estimator, "tol", 0.0),
             tasks=running(estimator),
             so_far=estimator._so_far,
         )
@@ -98,8 +81,8 @@ class Monitor:
         """Return the warning for a fit that `tol` has not stopped."""
         return (
             f"{self.title}: the {self.measure} has not come to rest to tol="
-            f"{self.tol:g} within max_iter={self.max_iter} iterations: raise max_iter "
-            "or tol"
+            f"{self.schedule.tol:g} within max_iter={self.max_iter} iterations: raise "
+            "max_iter or tol"
         )
 
     def begin(self, iteration: int) -> None:
@@ -153,11 +136,14 @@ class Monitor:
                 f"{objective:.6g}, {self.history['seconds'][-1]:.2f} s",
                 flush=True,
             )
-        is_settled = has_settled(self.history["objective"], self.tol, self.warm_up)
-        if self.callback is None:
+        is_settled = has_settled(
+            self.history["objective"], self.schedule.tol, self.schedule.warm_up
+        )
+        if self.schedule.callback is None:
             return is_settled
         report = {"iteration": iteration, "objective": objective}
-        return bool(self.callback({**report, "dictionary": dictionary()})) or is_settled
+        stop = self.schedule.callback({**report, "dictionary": dictionary()})
+        return bool(stop) or is_settled
 
 
 def _dtype_advice(current: Any) -> str:
@@ -222,93 +208,6 @@ def iterate(
         if stop:
             break
     else:
-        if monitor.tol > 0 and not checkpoint.done:
+        if monitor.schedule.tol > 0 and not checkpoint.done:
             warn_unfinished(monitor.unfinished())
     return monitor.history, monitor.n_iter
-
-
-class CodeAndUpdate(Alternation):
-    """Codes all samples, then updates the atoms.
-
-    The objective is the mean squared error per sample after the update, before useless
-    atoms are replaced.
-    """
-
-    def __init__(
-        self,
-        dictionary: Dictionary,
-        X: Array,
-        coder: SparseCoder,
-        update: AtomUpdate,
-        rng: np.random.Generator,
-        schedule: Schedule | None = None,
-        weights: Weights = None,
-    ) -> None:
-        self.dictionary, self.X, self.weights = dictionary, X, weights
-        self.coder, self.update, self.rng = coder, update, rng
-        self.schedule, self.n_steps = schedule or Schedule(), 0
-
-    def current(self) -> Dictionary:
-        return self.dictionary.snapshot()
-
-    def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        # a sweep is serial and its products are small: threads of BLAS would only spin
-        blas_threads = serial_blas if self.update.needs == "codes" else nullcontext()
-        with blas_threads:
-            coder = warm_up_coder(self.coder, self.n_steps, self.schedule.warm_up)
-            coded = self._update_input(coder)
-            with quiet():  # atoms and error are checked below
-                step = self.update.step(self.dictionary, coded, self.rng)
-        self.dictionary = self._exchange_atoms(step.dictionary, coded)
-        self._record_step(step)
-        self.n_steps += 1
-        _refuse_unbounded(self.dictionary)
-        return {"objective": max(step.error, 0.0) / _n_samples(coded)}
-
-    def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
-        """Return the input of the update: all codes, or sums over blocks of rows."""
-        if self.update.needs == "statistics":
-            return code_and_sum(self.dictionary, coder, self.X, self.weights)
-        codes = encode(self.dictionary, coder, self.X)
-        return Coded(self.X, codes, self.weights)
-
-    def _record_step(self, step: Step) -> None:
-        """Record more of a step than its atoms, in subclasses."""
-
-    def _exchange_atoms(
-        self, dictionary: Dictionary, coded: Coded | Statistics
-    ) -> Dictionary:
-        """Exchange atoms if that is due; non-negative atoms stay non-negative."""
-        if not self.schedule.is_exchange_due(self.n_steps):
-            return dictionary
-        dictionary = exchange_atoms(dictionary, coded, self.schedule.exchange)
-        if getattr(self.update, "positive_atoms", False):
-            dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
-        return dictionary
-
-    def state(self) -> dict[str, Any]:
-        return {"dictionary": learned_fields(self.dictionary), "rng": self.rng}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        self.rng.bit_generator.state = state["rng"].bit_generator.state
-        start: Any = self.dictionary
-        self.n_steps = len(state["history"]["objective"])
-        resumed = replace(start, **state["dictionary"])
-        self.dictionary = fitting(resumed, start, free="r")
-
-
-def _refuse_unbounded(dictionary: Dictionary) -> None:
-    """Raise an error if an atom is not finite."""
-    xp, weights = namespace(dictionary.weights), dictionary.weights
-    if not bool(xp.all(xp.isfinite(weights))):
-        raise ValueError(
-            f"atoms are not finite in {weights.dtype}: the samples are too large. "
-            f"Scale them, e.g. with UnitNorm or StandardScaler{or_wider(weights.dtype)}"
-        )
-
-
-def _n_samples(coded: Coded | Statistics) -> float:
-    """Return the number of coded samples, each counted with its weight."""
-    if isinstance(coded, Statistics):
-        return coded.n_samples
-    return len(coded.codes) if coded.weights is None else float(coded.weights.sum())

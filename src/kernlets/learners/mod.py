@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
-
-from ..contracts import AtomUpdate, SparseCoder
+from ..contracts import AtomUpdate
 from ..updates import MODUpdate
-from .batch_learner import LinearLearner
-from .schedule import SCHEDULE_CONSTRAINTS
+from .linear_learner import LinearLearner
 
 
 class MOD(LinearLearner):
@@ -20,9 +16,7 @@ class MOD(LinearLearner):
     ----------
     n_components, n_nonzero_coefs, coder, max_iter, init
         As in `KSVD`.
-    random_state, verbose, callback, sparse_output
-        As in `KSVD`.
-    warm_up, exchange, tol, n_init, steady
+    schedule, random_state, verbose, sparse_output
         As in `KSVD`.
 
     Attributes
@@ -39,43 +33,7 @@ class MOD(LinearLearner):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearLearner._parameter_constraints,
-        **SCHEDULE_CONSTRAINTS,
-    }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        n_nonzero_coefs: int | None = None,
-        *,
-        coder: str | SparseCoder | None = None,
-        max_iter: int = 10,
-        init: Any = "samples",
-        random_state: Any = None,
-        verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
-        sparse_output: bool = False,
-        warm_up: int = 0,
-        exchange: int = 0,
-        tol: float = 0.0,
-        n_init: int = 1,
-        steady: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.coder = coder
-        self.max_iter = max_iter
-        self.init = init
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.sparse_output = sparse_output
-        self.warm_up = warm_up
-        self.exchange = exchange
-        self.tol = tol
-        self.n_init = n_init
-        self.steady = steady
+    _follows = ("warm_up", "exchange", "tol", "n_init", "steady", "callback")
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +14,7 @@ from ..numerics.arrays import namespace
 from ..numerics.scaling import quiet
 from ..schema import Conditions, Declared, Either, Nothing, Part
 from ..updates import resolve_update
-from .forgetting import Forgetting
+from .schedule import Schedule
 from .stream_learner import StreamLearner
 
 
@@ -37,12 +36,6 @@ class OnlineDictionary(StreamLearner):
         Number of atoms. Default: as in `KSVD`.
     n_nonzero_coefs, coder
         As in `KSVD`.
-    batch_size : int
-        Number of rows that are coded with the same atoms. They are taken in the order
-        of X, so shuffle rows that are sorted.
-    forgetting : float or Forgetting
-        Factor λ by which each new sample multiplies the weight of all earlier ones; or
-        a schedule, e.g. ``Forgetting(0.999, "hyperbolic", 1000)``.
     max_iter : int
         Number of passes over X.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
@@ -50,7 +43,10 @@ class OnlineDictionary(StreamLearner):
     update : str or AtomUpdate
         The rule that computes atoms from the sums, and needs nothing else:
         "coordinate", "mod" or "ksvd-parallel".
-    random_state, verbose, callback, sparse_output
+    schedule : str or Schedule, optional
+        The size of mini-batches and the forgetting of earlier ones; e.g.
+        ``"batch_size=100,forgetting=0.999"``. See `Schedule`.
+    random_state, verbose, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
@@ -77,7 +73,7 @@ class OnlineDictionary(StreamLearner):
     --------
     >>> from kernlets import OnlineDictionary, datasets
     >>> X = datasets.load("digits").X_train
-    >>> learner = OnlineDictionary(50, 4, batch_size=100, random_state=0)
+    >>> learner = OnlineDictionary(50, 4, schedule="batch_size=100", random_state=0)
     >>> for start in range(0, 800, 200):
     ...     learner = learner.partial_fit(X[start : start + 200])
     >>> learner.n_samples_seen_, learner.components_.shape
@@ -104,28 +100,26 @@ class OnlineDictionary(StreamLearner):
         n_nonzero_coefs: int | None = None,
         *,
         coder: str | SparseCoder | None = None,
-        batch_size: int = 256,
-        forgetting: float | Forgetting = 1.0,
         max_iter: int = 10,
         init: Any = "samples",
         update: str | AtomUpdate = "coordinate",
+        schedule: str | Schedule | None = None,
         random_state: Any = None,
         verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
     ) -> None:
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.coder = coder
-        self.batch_size = batch_size
-        self.forgetting = forgetting
-        self.max_iter = max_iter
-        self.init = init
+        super().__init__(
+            n_components,
+            n_nonzero_coefs,
+            coder=coder,
+            max_iter=max_iter,
+            init=init,
+            schedule=schedule,
+            random_state=random_state,
+            verbose=verbose,
+            sparse_output=sparse_output,
+        )
         self.update = update
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.sparse_output = sparse_output
 
     def statistics(self, X: Any, sample_weight: Any = None) -> Statistics:
         """Sums over the rows of X, coded with the present atoms.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,8 @@ from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
 from ..numerics.arrays import as_like
 from ..updates.orthogonal import OrthogonalUpdate, nearest_orthonormal
-from .batch_learner import LinearLearner
+from .linear_learner import LinearLearner
+from .schedule import Schedule
 
 
 class OrthogonalDictionary(LinearLearner):
@@ -38,7 +38,7 @@ class OrthogonalDictionary(LinearLearner):
     alpha : float
         Soft threshold of the correlations if neither `n_nonzero_coefs` nor `coder` is
         given.
-    max_iter, init, random_state, verbose, callback, sparse_output
+    max_iter, init, schedule, random_state, verbose, sparse_output
         As in `KSVD`. The first atoms are made orthonormal.
 
     Attributes
@@ -63,6 +63,8 @@ class OrthogonalDictionary(LinearLearner):
         "alpha": [NOT_NEGATIVE],
     }
 
+    _follows = ("tol", "callback")
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -72,21 +74,23 @@ class OrthogonalDictionary(LinearLearner):
         alpha: float = 0.1,
         max_iter: int = 20,
         init: Any = "samples",
+        schedule: str | Schedule | None = None,
         random_state: Any = None,
         verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
     ) -> None:
-        self.n_components = n_components
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.coder = coder
+        super().__init__(
+            n_components,
+            n_nonzero_coefs,
+            coder=coder,
+            max_iter=max_iter,
+            init=init,
+            schedule=schedule,
+            random_state=random_state,
+            verbose=verbose,
+            sparse_output=sparse_output,
+        )
         self.alpha = alpha
-        self.max_iter = max_iter
-        self.init = init
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
-        self.sparse_output = sparse_output
 
     def _class_defaults(self, *ignored: Any) -> dict[str, int]:
         return {}

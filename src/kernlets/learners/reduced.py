@@ -56,8 +56,9 @@ from ..preimage import clip_to_domain
 from ..updates import AnchorDescent, AnchoredUpdate
 from .batch_learner import BatchLearner
 from .initial_atoms import STARTS, check_row_numbers, count_row_numbers, nonzero_rows
-from .kernel_atoms import KernelAtoms
+from .kernel_learner import KernelAtoms
 from .ksvd import KSVD
+from .schedule import Schedule
 
 ANCHOR_STARTS = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
 
@@ -100,7 +101,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         Whether to keep at most `n_nonzero_coefs` non-zeros while atoms are updated. The
         authors' program does not: the errors in their Table I (and in `history_` with
         False) are those of codes that have become dense.
-    random_state, verbose, callback, sparse_output
+    schedule, random_state, verbose, sparse_output
         As in `KSVD`.
 
     Attributes
@@ -145,6 +146,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         "restrict": ["boolean"],
     }
 
+    _follows = ("tol", "callback")
+
     def __init__(
         self,
         kernel: str | Kernel | Callable[..., Any] = "rbf",
@@ -159,9 +162,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         optimize_anchors: bool | AnchorDescent = False,
         linear_weight: float = 0.0,
         restrict: bool = True,
+        schedule: str | Schedule | None = None,
         random_state: Any = None,
         verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
         sparse_output: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -175,9 +178,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self.optimize_anchors = optimize_anchors
         self.linear_weight = linear_weight
         self.restrict = restrict
+        self.schedule = schedule
         self.random_state = random_state
         self.verbose = verbose
-        self.callback = callback
         self.sparse_output = sparse_output
 
     @classmethod
@@ -242,8 +245,9 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         check_kernel(self.kernel_, X)
         rng = generator(self.random_state)
         start = self._first_dictionary(X, rng, weights)
+        self.coder_ = self._coder(start.n_atoms, X.shape[1])
         rows = index_like(np.arange(X.shape[0]), X)
-        dictionary = self._learn(start, rows, X.shape[1], rng, weights)
+        dictionary = self._learn([(start, rng)], rows, weights)
         self._record_mixed(dictionary, weights)
         self._warn_of_collisions(dictionary.basis)
         self.dictionary_ = KernelDictionary(

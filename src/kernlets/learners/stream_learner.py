@@ -1,4 +1,4 @@
-"""The base class of stream learners: mini-batches, `partial_fit`, unused atoms.
+"""`StreamLearner` is the base class of learners from mini-batches of a stream.
 
 `online.py` and `rls.py` update the atoms by a mini-batch.
 """
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..base.constraints import AT_LEAST_1, SHARE
 from ..coders.coded_sums import CodeSummary
 from ..contracts import Array, Statistics
 from ..data.check import check_rows
@@ -31,9 +30,9 @@ from ..numerics.arrays import namespace
 from ..numerics.random import generator
 from ..schema import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.refresh import replacements
-from .forgetting import Forgetting, forgetting_of
-from .linear_atoms import LinearAtoms
+from .linear_learner import LinearAtoms
 from .loop import Alternation, Monitor, iterate
+from .schedule import forgetting_of, resolve_schedule
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,11 +57,7 @@ class StreamLearner(LinearAtoms):
     grow with the number of samples.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearAtoms._parameter_constraints,
-        "batch_size": [AT_LEAST_1],
-        "forgetting": [SHARE, Forgetting],
-    }
+    _follows = ("batch_size", "forgetting", "callback")
 
     _declared: ClassVar[Declared] = {
         "n_samples_seen_": Whole(),
@@ -86,9 +81,6 @@ class StreamLearner(LinearAtoms):
     @abstractmethod
     def _replace_atoms(self, indices: Array, atoms: Array) -> None:
         """Replace the atoms at these indices, in the dictionary and in the state."""
-
-    batch_size: Any
-    forgetting: Any
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from the next rows of a stream, one or many; y is ignored.
@@ -149,13 +141,11 @@ class StreamLearner(LinearAtoms):
 
     def _learn(
         self,
-        start: Any,
+        starts: list[tuple[ExplicitDictionary, np.random.Generator]],
         X: Any,
-        n_features: int,
-        rng: Any,
         weights: Weights = None,
-        other_starts: Any = (),
-    ) -> Any:
+    ) -> ExplicitDictionary:
+        start, _ = starts[0]  # there is one
         inputs = {"samples": X, "start": start, **weights_for_digest(weights)}
         checkpoint = Checkpoint.of(self, **inputs)
         self._start(start)
@@ -179,16 +169,17 @@ class StreamLearner(LinearAtoms):
         weights: Weights = None,
     ) -> None:
         """Run passes over the rows; each pass is an iteration of the history."""
-        monitor, alternation = Monitor.of(self, passes), StreamPasses(self, X, weights)
+        monitor = Monitor.of(self, passes, schedule=resolve_schedule(self.schedule))
+        alternation = StreamPasses(self, X, weights)
         self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint, X)
 
     def _learn_pass(
         self, X: Any, sums: PassSums, weights: Weights = None
     ) -> Iterator[None]:
         """Learn from the batches of a pass that `sums` does not have yet."""
-        batches = row_batches(X, self.batch_size)
-        for batch in islice(batches, sums.n_batches, None):
-            n, first_row = batch.shape[0], sums.n_batches * self.batch_size
+        batch_size = resolve_schedule(self.schedule).batch_size
+        for batch in islice(row_batches(X, batch_size), sums.n_batches, None):
+            n, first_row = batch.shape[0], sums.n_batches * batch_size
             batch_weights = (
                 None if weights is None else weights[first_row : first_row + n]
             )
@@ -221,7 +212,7 @@ class StreamLearner(LinearAtoms):
         self, n_samples: int, weights: Weights = None
     ) -> np.ndarray:  # (n_samples,)
         """Return the forgetting factors of the next samples."""
-        forgetting = forgetting_of(self.forgetting)
+        forgetting = forgetting_of(resolve_schedule(self.schedule).forgetting)
         return forgetting.factors(self.n_samples_seen_, n_samples, weights)
 
     def _refresh(self, summary: CodeSummary | Statistics) -> None:

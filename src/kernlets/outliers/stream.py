@@ -48,7 +48,7 @@ class StreamOutlierDetector(OutlierDetector):
       more: everything is learned anew from the most recent samples, and the alarms end.
 
     Slow changes are learned as the learner forgets: a stream that never rests is for
-    ``RLSDictionary(forgetting=0.999)``.
+    ``RLSDictionary(schedule="forgetting=0.999")``.
 
     Parameters
     ----------

@@ -1,16 +1,16 @@
-"""`LinearAtoms` is the base class of learners whose atoms are rows of a matrix."""
+"""`LinearLearner` is the base class of learners whose atoms are rows of a matrix."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import StrOptions
-from ..contracts import Array
+from ..contracts import Array, SparseCoder
 from ..data.check import Containers, check_rows
 from ..data.missing import count_blocks, fill_rows_with_means
 from ..data.rows import cache_rows
@@ -26,8 +26,10 @@ from ..numerics.arrays import to_device
 from ..numerics.random import generator
 from ..schema import Declared, Part
 from .base import DictionaryLearner, map_codes
+from .batch_learner import BatchLearner
+from .code_and_update import start_generators
 from .initial_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
-from .multistart import start_generators
+from .schedule import Schedule, resolve_schedule
 from .training_rows import training_rows
 
 if TYPE_CHECKING:
@@ -40,8 +42,6 @@ class LinearAtoms(DictionaryLearner):
     A subclass defines `_learn` and `_needs_all_codes`.
     """
 
-    init: Any
-
     _learns_missing = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -53,17 +53,37 @@ class LinearAtoms(DictionaryLearner):
         "dictionary_": Part(ExplicitDictionary, m="m", p="p"),
     }
 
+    def __init__(
+        self,
+        n_components: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        *,
+        coder: str | SparseCoder | None = None,
+        max_iter: int = 10,
+        init: Any = "samples",
+        schedule: str | Schedule | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        sparse_output: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.coder = coder
+        self.max_iter = max_iter
+        self.init = init
+        self.schedule = schedule
+        self.random_state = random_state
+        self.verbose = verbose
+        self.sparse_output = sparse_output
+
     @abstractmethod
     def _learn(
         self,
-        start: ExplicitDictionary,
+        starts: list[tuple[Any, np.random.Generator]],
         X: Any,
-        n_features: int,
-        rng: np.random.Generator,
         weights: Weights = None,
-        other_starts: Sequence[tuple[ExplicitDictionary, np.random.Generator]] = (),
     ) -> Any:
-        """Learn from X, from `start` and other starts, and set the history."""
+        """Learn from X, from each start, set the history and return the dictionary."""
 
     @abstractmethod
     def _needs_all_codes(self) -> bool:
@@ -91,24 +111,22 @@ class LinearAtoms(DictionaryLearner):
         if weights is not None:
             X, weights = drop_zero_weights(X, weights)
             first_rows = X
-        rng = generator(self.random_state)
         with cache_rows(X) as rows:
             start_rows = rows if first_rows is X else first_rows
             if first_rows is not X and not is_single_use and isinstance(self.init, str):
                 start_rows = count_blocks(X)
-            first_start, *other_starts = [
-                (self._first_dictionary(start_rows, start_rng, weights), start_rng)
-                for start_rng in start_generators(rng, self._n_starts())
-            ]
-            arguments = (
-                first_start[0],
-                rows,
-                first_rows.shape[1],
-                rng,
-                weights,
-                other_starts,
-            )
-            self.dictionary_ = self._learn(*arguments)
+            return self._fit(rows, start_rows, weights, generator(self.random_state))
+
+    def _fit(
+        self, X: Any, start_rows: Any, weights: Weights, rng: np.random.Generator
+    ) -> Self:
+        """Learn from rows that are checked; the first atoms come from `start_rows`."""
+        starts = [
+            (self._first_dictionary(start_rows, start_rng, weights), start_rng)
+            for start_rng in start_generators(rng, self._n_starts())
+        ]
+        self.coder_ = self._coder(*starts[0][0].atoms.shape)
+        self.dictionary_ = self._learn(starts, X, weights)
         return self
 
     def _whole_rows(self, X: Any) -> Array:
@@ -150,3 +168,17 @@ class LinearAtoms(DictionaryLearner):
     def inverse_transform(self, codes: Any) -> Array:  # (n, p)
         """Reconstruct samples from codes: codes · atoms."""
         return map_codes(decode, codes, self.components_)
+
+
+class LinearLearner(BatchLearner, LinearAtoms):
+    """A batch learner whose atoms are rows of a matrix; a subclass adds the update."""
+
+    def _check_blocks(self) -> None:
+        if self._needs_all_codes():
+            update = getattr(self, "update", None)
+            is_steady = resolve_schedule(self.schedule).steady
+            raise ValueError(
+                f"{type(self).__name__} with update={update!r} and steady={is_steady} "
+                "needs all codes at once and cannot learn from blocks: set "
+                "update='ksvd-parallel' or use MOD, without steady"
+            )

@@ -1,0 +1,295 @@
+"""`CodeAndUpdate` is the iteration of batch learners: sparse codes, then new atoms.
+
+`MonotoneCodeAndUpdate` is that of fits whose error may never rise. `MultiStart` runs
+several fits and drops the worse ones on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..coders import encode
+from ..coders.bookkeeping import pad_slots, squared_residual
+from ..coders.coded_sums import code_and_sum, statistics
+from ..contracts import (
+    UNUSED,
+    Array,
+    AtomUpdate,
+    Coded,
+    Dictionary,
+    SparseCoder,
+    SparseCodes,
+    Statistics,
+    Step,
+)
+from ..data.block_loop import block_slices
+from ..data.weights import Weights
+from ..io.checkpoint import fitting, learned_fields
+from ..loops.codes import summable
+from ..numerics.arrays import as_like, index_like, namespace, or_wider, to_numpy
+from ..numerics.scaling import quiet
+from ..numerics.threads import serial_blas
+from ..updates.exchange import exchange_atoms
+from ..updates.ksvd import weighted_sum
+from ..updates.sweeps import clip_negative
+from .loop import Alternation
+from .schedule import Schedule, warm_up_coder
+
+
+class CodeAndUpdate(Alternation):
+    """Codes all samples, then updates the atoms.
+
+    The objective is the mean squared error per sample after the update, before useless
+    atoms are replaced.
+    """
+
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        X: Array,
+        coder: SparseCoder,
+        update: AtomUpdate,
+        rng: np.random.Generator,
+        weights: Weights = None,
+        schedule: Schedule | None = None,
+        max_iter: int = 1,
+    ) -> None:
+        self.dictionary, self.X, self.weights = dictionary, X, weights
+        self.coder, self.update, self.rng = coder, update, rng
+        self.schedule, self.max_iter = schedule or Schedule(), max_iter
+        self.n_steps = 0
+
+    def current(self) -> Dictionary:
+        return self.dictionary.snapshot()
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        # a sweep is serial and its products are small: threads of BLAS would only spin
+        blas_threads = serial_blas if self.update.needs == "codes" else nullcontext()
+        with blas_threads:
+            coder = warm_up_coder(self.coder, self.n_steps, self.schedule.warm_up)
+            coded = self._update_input(coder)
+            with quiet():  # atoms and error are checked below
+                step = self.update.step(self.dictionary, coded, self.rng)
+        self.dictionary = self._exchange_atoms(step.dictionary, coded)
+        self._record_step(step)
+        self.n_steps += 1
+        _refuse_unbounded(self.dictionary)
+        return {"objective": max(step.error, 0.0) / _n_samples(coded)}
+
+    def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
+        """Return the input of the update: all codes, or sums over blocks of rows."""
+        if self.update.needs == "statistics":
+            return code_and_sum(self.dictionary, coder, self.X, self.weights)
+        codes = encode(self.dictionary, coder, self.X)
+        return Coded(self.X, codes, self.weights)
+
+    def _record_step(self, step: Step) -> None:
+        """Record more of a step than its atoms, in subclasses."""
+
+    def _exchange_atoms(
+        self, dictionary: Dictionary, coded: Coded | Statistics
+    ) -> Dictionary:
+        """Exchange atoms if that is due; non-negative atoms stay non-negative."""
+        if not self.schedule.is_exchange_due(self.n_steps, self.max_iter):
+            return dictionary
+        dictionary = exchange_atoms(dictionary, coded, self.schedule.exchange)
+        if getattr(self.update, "positive_atoms", False):
+            dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
+        return dictionary
+
+    def state(self) -> dict[str, Any]:
+        return {"dictionary": learned_fields(self.dictionary), "rng": self.rng}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        self.rng.bit_generator.state = state["rng"].bit_generator.state
+        start: Any = self.dictionary
+        self.n_steps = len(state["history"]["objective"])
+        resumed = replace(start, **state["dictionary"])
+        self.dictionary = fitting(resumed, start, free="r")
+
+
+def _refuse_unbounded(dictionary: Dictionary) -> None:
+    """Raise an error if an atom is not finite."""
+    xp, weights = namespace(dictionary.weights), dictionary.weights
+    if not bool(xp.all(xp.isfinite(weights))):
+        raise ValueError(
+            f"atoms are not finite in {weights.dtype}: the samples are too large. "
+            f"Scale them, e.g. with UnitNorm or StandardScaler{or_wider(weights.dtype)}"
+        )
+
+
+def _n_samples(coded: Coded | Statistics) -> float:
+    """Return the number of coded samples, each counted with its weight."""
+    if isinstance(coded, Statistics):
+        return coded.n_samples
+    return len(coded.codes) if coded.weights is None else float(coded.weights.sum())
+
+
+class MonotoneCodeAndUpdate(CodeAndUpdate):
+    """`CodeAndUpdate` that remembers the codes of all samples.
+
+    A pursuit is greedy: its code for better atoms may be worse than the former code,
+    which is used then. If atoms have been replaced and the error rises, the former
+    atoms are used again.
+    """
+
+    codes: SparseCodes | None = None  # of the last update
+    former_dictionary: Dictionary | None = None  # whose atoms the update replaced
+    error: float = np.inf
+
+    def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
+        codes = self._best_codes(coder)
+        if self.update.needs == "codes":
+            return Coded(self.X, codes, self.weights)
+        self.codes = codes
+        return statistics(self.dictionary, self.X, summable(codes), self.weights)
+
+    def _best_codes(self, coder: SparseCoder) -> SparseCodes:
+        best = self._keep_better_codes(encode(self.dictionary, coder, self.X))
+        if self.former_dictionary is None or self._total_error(best) <= self.error:
+            return best
+        self.dictionary, self.former_dictionary = self.former_dictionary, None
+        return self._keep_better_codes(encode(self.dictionary, coder, self.X))
+
+    def _keep_better_codes(self, new_codes: SparseCodes) -> SparseCodes:
+        """Return the better of the new and the former code of each sample."""
+        if self.codes is None:
+            return new_codes
+        old_codes = replace(
+            self.codes, residual=code_errors(self.dictionary, self.X, self.codes)
+        )
+        return better_codes(new_codes, old_codes)
+
+    def _total_error(self, codes: SparseCodes) -> float:
+        return weighted_sum(to_numpy(codes.residual), self.weights)
+
+    def _record_step(self, step: Step) -> None:
+        has_replaced = step.before is not None and step.before is not self.dictionary
+        self.former_dictionary = step.before if has_replaced else None
+        self.error = step.error
+        if step.codes is not None:
+            self.codes = step.codes
+        elif step.lengths is not None and self.codes is not None:
+            self.codes = _scale_codes(self.codes, step.lengths)
+
+    def state(self) -> dict[str, Any]:
+        codes, former = self.codes, self.former_dictionary
+        code_arrays = {}
+        if codes is not None:
+            code_arrays = {"places": codes.indices, "values": codes.values}
+        former_fields = {} if former is None else {"before": learned_fields(former)}
+        return {**super().state(), "error": self.error, **code_arrays, **former_fields}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        start: Any = self.dictionary
+        super().resume(state)
+        self.error = float(state["error"])
+        if "places" in state:
+            shape = state["places"].shape
+            if state["values"].shape != shape or shape[0] != self.X.shape[0]:
+                raise ValueError("it has codes of other samples")
+            indices = index_like(state["places"], start.weights)
+            values = as_like(state["values"], start.weights)
+            self.codes = SparseCodes(indices, values, start.n_atoms)
+        if "before" in state:
+            self.former_dictionary = fitting(
+                replace(start, **state["before"]), start, free="r"
+            )
+
+
+def better_codes(first: SparseCodes, second: SparseCodes) -> SparseCodes:
+    """Return the code of each sample with the smaller residual, the first if equal."""
+    xp, width = namespace(first.values), max(first.width, second.width)
+    is_first_better: Array = xp.less_equal(first.residual, second.residual)
+    padded = [
+        (pad_slots(codes.indices, width, UNUSED), pad_slots(codes.values, width, 0))
+        for codes in (first, second)
+    ]
+    indices, values = (
+        xp.where(is_first_better[:, None], *pair) for pair in zip(*padded, strict=True)
+    )
+    residual = xp.where(is_first_better, first.residual, second.residual)
+    return SparseCodes(indices, values, first.n_atoms, residual)
+
+
+def code_errors(dictionary: Dictionary, X: Array, codes: SparseCodes) -> Array:  # (n,)
+    """Compute the squared errors of samples with these codes, by blocks of rows."""
+    gram, errors = dictionary.gram(), []
+    for rows in block_slices(len(codes), 4 * dictionary.row_bytes):
+        block_codes = SparseCodes(
+            codes.indices[rows], codes.values[rows], codes.n_atoms
+        )
+        corr, energy = dictionary.correlate(X[rows]), dictionary.energy(X[rows])
+        errors.append(squared_residual(gram, corr, energy, block_codes.toarray()))
+    return namespace(errors[0]).concat(errors)
+
+
+def _scale_codes(codes: SparseCodes, lengths: Array) -> SparseCodes:
+    """Convert codes for atoms of these lengths to codes for atoms of unit norm."""
+    xp, is_used = namespace(codes.values), codes.indices >= 0
+    indices = xp.where(is_used, codes.indices, 0)
+    values = codes.values * as_like(lengths, codes.values)[indices]
+    return replace(codes, values=xp.where(is_used, values, 0.0), residual=None)
+
+
+class MultiStart(Alternation):
+    """Runs fits from several starts; after each round the worse half is dropped.
+
+    With n starts there are ⌈log₂ n⌉ + 1 rounds of equal length, and one fit runs in the
+    last round. The work is about 2n/(log₂ n + 1) times that of one fit. Fits are
+    compared by the objective of the last iteration, in which all have the same coder.
+    """
+
+    def __init__(self, fits: list[CodeAndUpdate], max_iter: int) -> None:
+        self.fits, self.remaining = fits, list(range(len(fits)))
+        self.round_length = -(-max_iter // (int(np.ceil(np.log2(len(fits)))) + 1))
+        self.objectives = [np.inf] * len(fits)
+        self.n_steps = 0
+
+    @property
+    def best(self) -> CodeAndUpdate:
+        """The fit with the least error, the first one of equal fits."""
+        return self.fits[min(self.remaining, key=self.objectives.__getitem__)]
+
+    @property
+    def dictionary(self) -> Any:
+        return self.best.dictionary
+
+    def current(self) -> Any:
+        return self.best.current()
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        for index in self.remaining:
+            self.objectives[index] = self.fits[index].step(keep)["objective"]
+        self.n_steps += 1
+        if self.n_steps % self.round_length == 0 and len(self.remaining) > 1:
+            ranked = sorted(self.remaining, key=self.objectives.__getitem__)
+            self.remaining = sorted(ranked[: -(-len(ranked) // 2)])
+        return {"objective": min(self.objectives[index] for index in self.remaining)}
+
+    def state(self) -> dict[str, Any]:
+        fits = {str(index): self.fits[index].state() for index in self.remaining}
+        objectives = {str(index): self.objectives[index] for index in self.remaining}
+        return {"fits": fits, "objectives": objectives}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        self.remaining = sorted(int(index) for index in state["fits"])
+        if not self.remaining or self.remaining[-1] >= len(self.fits):
+            raise ValueError("it has fits of other starts")
+        for index in self.remaining:
+            fit_state = {**state["fits"][str(index)], "history": state["history"]}
+            self.fits[index].resume(fit_state)
+            self.objectives[index] = float(state["objectives"][str(index)])
+        self.n_steps = len(state["history"]["objective"])
+
+
+def start_generators(rng: np.random.Generator, n: int) -> list[np.random.Generator]:
+    """Return n generators; the first is `rng`, and its start does not depend on n."""
+    seeds = deepcopy(rng).integers(2**63, size=n - 1).tolist()
+    return [rng, *map(np.random.default_rng, seeds)]
