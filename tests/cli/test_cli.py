@@ -528,7 +528,7 @@ def test_the_commands_of_the_documentation(
             ["train.npz", "--set", "max_itr=3"],
             "did you mean residualclassifier__learner__max_iter?",
         ),
-        (["train.npz", "--set", "zzz=3"], "there are coder, init, "),
+        (["train.npz", "--set", "zzz=3"], "there are batch_size, callback, coder"),
         (["train.npz", "--set", "steps=3"], "--set steps: no such parameter"),
         (["train.npz", "--method", "outliers", "--atoms", "9"], "--atoms means noth"),
         (["train.npz", "--method", "src", "--atoms", "9"], "--atoms means nothing"),

@@ -248,7 +248,7 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     if fits_in_memory(rows.X, n_bytes):
         return {}
     is_steady = isinstance(learner, KSVD) and resolve_schedule(learner.schedule).steady
-    update = PARALLEL_UPDATES.get(getattr(learner, "update", None))
+    update = PARALLEL_UPDATES.get(str(getattr(learner, "update", "")))
     if type(learner) is KSVD and update is not None and not is_steady:
         learner.set_params(update=update)
         if isinstance(last_step(model), ResidualClassifier):

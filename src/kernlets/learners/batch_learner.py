@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,6 @@ from .base import DictionaryLearner
 from .code_and_update import CodeAndUpdate, MonotoneCodeAndUpdate, MultiStart
 from .loop import Monitor, iterate
 from .schedule import resolve_schedule
-
-Start = tuple[Dictionary, np.random.Generator]  # the first atoms of a fit
 
 
 class BatchLearner(DictionaryLearner):
@@ -42,7 +41,12 @@ class BatchLearner(DictionaryLearner):
         is_steady = resolve_schedule(self.schedule).steady
         return is_steady or self._atom_update().needs == "codes"
 
-    def _learn(self, starts: list[Start], X: Array, weights: Weights = None) -> Any:
+    def _learn(
+        self,
+        starts: Sequence[tuple[Dictionary, np.random.Generator]],
+        X: Array,
+        weights: Weights = None,
+    ) -> Any:
         """Code and update from each start; return the dictionary with the least error.
 
         The history is that of the best fit.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -79,7 +79,7 @@ class LinearAtoms(DictionaryLearner):
     @abstractmethod
     def _learn(
         self,
-        starts: list[tuple[Any, np.random.Generator]],
+        starts: Sequence[tuple[Any, np.random.Generator]],
         X: Any,
         weights: Weights = None,
     ) -> Any:

@@ -169,10 +169,10 @@ class Schedule(BaseEstimator):
     --------
     >>> from kernlets import KSVD, Schedule, datasets
     >>> X = datasets.load("digits").X_train
-    >>> schedule = Schedule(warm_up=5, tol=1e-3)
+    >>> schedule = Schedule(warm_up=5, n_init=2)
     >>> learner = KSVD(30, 4, max_iter=8, schedule=schedule, random_state=0).fit(X)
     >>> learner.set_params(schedule__warm_up=3).schedule
-    Schedule(tol=0.001, warm_up=3)
+    Schedule(n_init=2, warm_up=3)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

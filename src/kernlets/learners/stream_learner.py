@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import islice
@@ -141,7 +141,7 @@ class StreamLearner(LinearAtoms):
 
     def _learn(
         self,
-        starts: list[tuple[ExplicitDictionary, np.random.Generator]],
+        starts: Sequence[tuple[ExplicitDictionary, np.random.Generator]],
         X: Any,
         weights: Weights = None,
     ) -> ExplicitDictionary:
