@@ -137,7 +137,7 @@ class Machine:
         score = type(family).score.__get__(family)
 
         def slowly(features, setting):
-            self.now += self.seconds(family, features.space, len(features.y))
+            self.now += self.seconds(family, features.design.space, len(features.y))
             return score(features, setting)
 
         return slowly
@@ -198,8 +198,8 @@ def test_one_pursuit_per_class_gives_what_the_pipeline_gives():
     new, truth = data.X_test[:60], data.y_test[:60]
     kernel, space = RBF(gamma=0.5), Space("none", "rbf")
     family = FAMILIES["class samples"]
-    hits = family.score(Features(kernel, space, X, y, [new], truth, 0), ())
     design = Design(kernel, space, np.bincount(y), 0)
+    hits = family.score(Features(design, X, y, [new], truth), ())
     for width in (1, 5, 30):
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # to keep all samples is no accident
@@ -222,8 +222,7 @@ def test_samples_that_are_nearly_equal_can_all_be_chosen(dtype):
 def search_that_knows(robust, *known):
     """A search whose outcomes are given: rows, and right ones by kind of damage."""
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
-    watch = lambda state: None  # noqa: E731
-    search = Search(X, y, ["samples"], Clock(None), robust, None, 0, watch)
+    search = Search(X, y, ["samples"], Clock(None), robust=robust)
     for number, (n_rows, hits) in enumerate(known):
         trial = Trial(Space("none", "rbf", float(number)), "samples", ())
         stage = Stage(n_rows, 3)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from ...config import options
 from ...contracts import Array, SparseCodes
 from ...kernels import Kernel
 from ...learners import KSVD, KernelKSVD
+from ...maps import NystroemMap
 from ...numerics.arrays import to_numpy
 from ...numerics.random import generator
 from ..base import class_residuals
@@ -29,7 +29,7 @@ from ..ksad_atoms import FisherAtoms, OrthogonalAtoms, count_votes
 from ..lc_ksvd import LCKSVDClassifier
 from ..residual import ResidualClassifier
 from ..src import SRCClassifier
-from .spaces import Space, feature_map
+from .spaces import Space
 
 NEIGHBORS = (1, 3, 5, 9, 15)
 NONZEROS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80)  # of codes over all samples
@@ -40,22 +40,46 @@ Setting = tuple[float, ...]  # values of the parameters in `Family.setting_names
 Hits = dict[int, np.ndarray]  # parameter value -> correct predictions per corruption
 
 
+@dataclass(frozen=True)
+class Design:
+    """What a pipeline depends on besides the setting of its family."""
+
+    kernel: Kernel
+    space: Space
+    class_counts: np.ndarray  # (n_classes,) training rows
+    seed: int
+
+    @property
+    def n_landmarks(self) -> int:
+        return min(self.space.n_landmarks, int(self.class_counts.sum()))
+
+    def atoms(self, share: float) -> int:
+        """Return the atoms of each class, as a share of the rows of the largest."""
+        return int(np.clip(round(share * self.class_counts.max()), 1, MOST_ATOMS))
+
+    def map(self) -> NystroemMap:
+        """Return the unfitted map of the space."""
+        return NystroemMap(
+            self.kernel,
+            "uniform",
+            n_landmarks=self.n_landmarks,
+            random_state=self.seed,
+        )
+
+
 @dataclass
 class Features:
     """Scaled rows of one fold in one space, and their virtual samples."""
 
-    kernel: Kernel
-    space: Space
+    design: Design
     X: Array  # (n, p) scaled
     y: np.ndarray  # (n,) class indices
     held_out: list[Array]  # scaled validation rows, one array for each corruption
     truth: np.ndarray
-    seed: int
 
     @cached_property
-    def map(self) -> Any:
-        n_landmarks = self.space.n_landmarks
-        return feature_map(self.kernel, n_landmarks, len(self.X), self.seed).fit(self.X)
+    def map(self) -> NystroemMap:
+        return self.design.map().fit(self.X)
 
     @cached_property
     def F(self) -> Array:  # (n, k)
@@ -70,24 +94,6 @@ class Features:
         return np.array([np.sum(labels == self.truth) for labels in predicted], float)
 
 
-@dataclass(frozen=True)
-class Design:
-    """What the steps of a pipeline depend on besides the setting of its family."""
-
-    kernel: Kernel
-    space: Space
-    class_counts: np.ndarray
-    seed: int
-
-    def atoms(self, share: float) -> int:
-        """Return the atoms of each class, as a share of the rows of the largest."""
-        return int(np.clip(round(share * self.class_counts.max()), 1, MOST_ATOMS))
-
-    def map(self) -> Any:
-        n_rows = int(self.class_counts.sum())
-        return feature_map(self.kernel, self.space.n_landmarks, n_rows, self.seed)
-
-
 class Family(ABC):
     """A kind of classifiers that a search can try."""
 
@@ -98,10 +104,10 @@ class Family(ABC):
     """The settings that are tried first."""
     value_name: ClassVar[str | None] = None
     """The name of the parameter that one fit is evaluated at several values of."""
+    is_slow: ClassVar[bool] = False
+    """Whether the first stage tries it last."""
     is_postponed: ClassVar[bool] = False
     """Whether it is tried only in spaces where other families did well."""
-    most_rows: ClassVar[float] = inf
-    """Beyond this number of rows, only a robust search tries the family."""
     is_for_corruption: ClassVar[bool] = False
     """Whether only a robust search tries it, unless the user names the family."""
 
@@ -109,7 +115,7 @@ class Family(ABC):
         """Settings that differ in one parameter by one step."""
         return []
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
         """Whether the family suits this space and fits into memory."""
         return True
 
@@ -138,12 +144,12 @@ class Fisher(Family):
     def near_settings(self, setting: Setting) -> list[Setting]:
         return [(factor * setting[0],) for factor in (0.3, 3.0)]
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
         return 8 * n_rows * min(n_rows, space.n_landmarks) < options.memory / 8
 
     def score(self, features: Features, setting: Setting) -> Hits:
-        model = self._classifier(features.kernel, setting)
-        model._learn(features.F, features.y, generator(features.seed))
+        model = self._classifier(features.design, setting)
+        model._learn(features.F, features.y, generator(features.design.seed))
         codes = [model._codes(rows) for rows in features.mapped_rows]
         hits = {}
         for k in NEIGHBORS:
@@ -152,17 +158,23 @@ class Fisher(Family):
                 hits[k] = features.hits([to_numpy(v).argmax(axis=1) for v in votes])
         return hits
 
-    def _classifier(self, kernel: Kernel, setting: Setting, **parameters: Any) -> Any:
-        atoms = FisherAtoms(shrinkage=setting[0])
-        return KSADClassifier(kernel, atoms, landmarks="uniform", **parameters)
-
     def steps(self, design: Design, setting: Setting, value: int) -> list[Any]:
-        n_landmarks = min(design.space.n_landmarks, int(design.class_counts.sum()))
-        parameters = {"n_landmarks": n_landmarks, "random_state": design.seed}
-        classifier = self._classifier(
-            design.kernel, setting, n_neighbors=value, **parameters
+        return [self._classifier(design, setting, n_neighbors=value)]
+
+    def _classifier(
+        self, design: Design, setting: Setting, n_neighbors: int = 1
+    ) -> KSADClassifier:
+        return KSADClassifier(
+            design.kernel,
+            self._atoms(setting),
+            landmarks="uniform",
+            n_landmarks=design.n_landmarks,
+            n_neighbors=n_neighbors,
+            random_state=design.seed,
         )
-        return [classifier]
+
+    def _atoms(self, setting: Setting) -> FisherAtoms | OrthogonalAtoms:
+        return FisherAtoms(shrinkage=setting[0])
 
 
 class Orthogonal(Fisher):
@@ -179,12 +191,11 @@ class Orthogonal(Fisher):
     def near_settings(self, setting: Setting) -> list[Setting]:
         return []
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
-        return space.kernel == "linear" and super().is_suitable(space, n_rows)
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
+        return space.kernel == "linear" and super().is_suitable(space, n_rows, robust)
 
-    def _classifier(self, kernel: Kernel, setting: Setting, **parameters: Any) -> Any:
-        atoms = OrthogonalAtoms(beta1=0.0, beta2=0.0, max_iter=1)
-        return KSADClassifier(kernel, atoms, landmarks="uniform", **parameters)
+    def _atoms(self, setting: Setting) -> FisherAtoms | OrthogonalAtoms:
+        return OrthogonalAtoms(beta1=0.0, beta2=0.0, max_iter=1)
 
 
 def fits_into_memory(n_rows: int) -> bool:
@@ -198,14 +209,14 @@ class AllSamples(Family):
     name = "samples"
     value_name = "n_nonzero_coefs"
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
         return fits_into_memory(n_rows)
 
     def cost(self, space: Space, n_rows: int) -> float:
         return float(n_rows) ** 2
 
     def score(self, features: Features, setting: Setting) -> Hits:
-        model = SRCClassifier(features.kernel).fit(features.X, features.y)
+        model = SRCClassifier(features.design.kernel).fit(features.X, features.y)
         max_nonzeros = max(1, model.dictionary_.n_atoms // 2)
         counts = [w for w in NONZEROS if w <= max_nonzeros]
         predictions = [labels_by_nonzeros(model, X, counts) for X in features.held_out]
@@ -269,8 +280,8 @@ class ClassSamples(AllSamples):
     name = "class samples"
     is_for_corruption = True
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
-        return space.kernel != "linear" and super().is_suitable(space, n_rows)
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
+        return space.kernel != "linear" and super().is_suitable(space, n_rows, robust)
 
     def score(self, features: Features, setting: Setting) -> Hits:
         classes = range(int(features.y.max()) + 1)
@@ -278,7 +289,8 @@ class ClassSamples(AllSamples):
         predictions: dict[int, list[np.ndarray]] = {w: [] for w in CLASS_NONZEROS}
         for X in features.held_out:
             residuals = [
-                residuals_by_nonzeros(features.kernel, X_c, X) for X_c in rows_by_class
+                residuals_by_nonzeros(features.design.kernel, X_c, X)
+                for X_c in rows_by_class
             ]
             for w, labels in predictions.items():
                 of_classes = np.stack([r[w] for r in residuals], axis=1)
@@ -340,9 +352,7 @@ class LearnedAtoms(Family):
         return settings + [(share, other) for other in widths if other != width]
 
     def score(self, features: Features, setting: Setting) -> Hits:
-        counts = np.bincount(features.y)
-        design = Design(features.kernel, features.space, counts, features.seed)
-        model = self._classifier(design, setting)
+        model = self._classifier(features.design, setting)
         model.fit(features.F if self.is_behind_map else features.X, features.y)
         held_out = features.mapped_rows if self.is_behind_map else features.held_out
         return {0: features.hits([model.predict(X_valid) for X_valid in held_out])}
@@ -366,8 +376,9 @@ class Classes(LearnedAtoms):
     """A dictionary for each class on virtual samples, LKDL."""
 
     name = "classes"
+    is_slow = True
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
         return space.kernel != "linear"
 
     def _classifier(self, design: Design, setting: Setting) -> Any:
@@ -380,12 +391,13 @@ class Exact(LearnedAtoms):
     """A dictionary for each class by exact kernel K-SVD."""
 
     name = "exact"
+    is_slow = True
     is_postponed = True
     is_behind_map = False
-    most_rows = MOST_EXACT_ROWS
 
-    def is_suitable(self, space: Space, n_rows: int) -> bool:
-        return fits_into_memory(n_rows) and space.kernel != "linear"
+    def is_suitable(self, space: Space, n_rows: int, robust: bool) -> bool:
+        is_quick_enough = robust or n_rows <= MOST_EXACT_ROWS
+        return is_quick_enough and fits_into_memory(n_rows) and space.kernel != "linear"
 
     def cost(self, space: Space, n_rows: int) -> float:
         """Return the cost of a fit, with a limit on the atoms as for 10 classes."""

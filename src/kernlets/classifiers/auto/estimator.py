@@ -22,15 +22,14 @@ from ...data.missing import all_in_memory, has_missing
 from ...data.rows import map_rows
 from ...imputation import DictionaryImputer
 from ...kernels.complete import completed_rows
-from ...numerics.arrays import as_like, move_like, to_numpy
+from ...numerics.arrays import as_like, to_numpy
 from ...numerics.random import generator
 from ...sklearn_base import ClassifierMixin
+from ..base import labels_like
 from ..labels import check_labels
 from .candidates import FAMILIES
 from .search import Search
 from .trials import Clock, Outcome
-
-OVERTIME = 0.2  # the last fit may exceed the budget by this share of it
 
 
 def _best_pipeline_has(method: str) -> Callable[[Any], bool]:
@@ -176,25 +175,28 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.classes_, class_indices = np.unique(labels, return_inverse=True)
         families = self._family_names()
         seed = int(generator(self.random_state).integers(2**31))
-        self.history_: dict[str, list[float]] = {"score": [], "seconds": []}
-        self._reported_stage = -1
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
+        host_rows = np.ascontiguousarray(to_numpy(X))
         # Fits of candidates are not resumed, and their warnings of small classes
         # would be repeated for every fold.
         with options(checkpoint=None, device=None), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            host_rows = np.ascontiguousarray(to_numpy(X))
             search = Search(
                 completed_rows(host_rows),
                 class_indices,
                 families,
                 clock,
-                self.robust,
-                self.max_candidates,
-                seed,
-                self._report_progress,
+                robust=self.robust,
+                max_candidates=self.max_candidates,
+                seed=seed,
+                verbose=bool(self.verbose),
+                callback=self.callback,
             )
-            self._fit_winner(search, search.run(), host_rows)
+            best = search.run()
+            self._fit_winner(search, best, host_rows)
+        self.best_score_, self.best_params_ = float(best.score), best.row_of_table()
+        self.table_, self.history_ = search.table, search.history
+        self.n_candidates_ = len(search.outcomes)
         return self
 
     def _family_names(self) -> list[str]:
@@ -210,58 +212,25 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             )
         return names
 
-    def _report_progress(self, state: dict[str, Any]) -> Any:
-        """Record the progress of the search, and report it."""
-        is_new_stage = state["stage"] != self._reported_stage
-        self._reported_stage = state["stage"]
-        self.history_["score"].append(float(state["best"]))
-        self.history_["seconds"].append(float(state["elapsed"]))
-        if self.verbose and is_new_stage:
-            print(
-                f"stage {state['stage'] + 1} of {state['n_stages']}: "
-                f"{state['n_rows']} rows, best so far {state['best']:.4f}, "
-                f"{state['elapsed']:.1f} s",
-                flush=True,
-            )
-        return self.callback(state) if self.callback is not None else None
-
     def _fit_winner(self, search: Search, best: Outcome, X: np.ndarray) -> None:
-        """Fit the pipeline of the best trial and store the results of the search."""
-        row_numbers = self._affordable_rows(search, best)
-        self.best_score_ = float(best.score)
-        self.best_params_ = best.row_of_table()
-        self.table_ = search.table
-        self.n_candidates_ = len(search.outcomes)
+        """Fit the pipeline of the best trial to all rows, if time allows."""
+        self.best_rows_ = rows = search.affordable_rows(best)
+        if len(rows) < len(X):
+            warnings.warn(
+                f"only {len(rows)} of {len(X)} rows could be fitted in "
+                f"seconds={self.seconds}: raise it",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         imputer_steps = [DictionaryImputer()] if has_missing(X) else []
-        pipeline = make_pipeline(*imputer_steps, *search.steps(best, row_numbers))
-        labels = self.classes_[search.y[row_numbers]]
-        self.best_pipeline_ = pipeline.fit(X[row_numbers], labels)
-        self.best_rows_ = row_numbers
-        del self._reported_stage
-
-    def _affordable_rows(self, search: Search, best: Outcome) -> np.ndarray:
-        """Return all row numbers, or as many as can be fitted in the remaining time."""
-        n, n_searched = len(search.y), best.stage.n_rows
-        predicted_seconds = best.fit_seconds(n)
-        seconds_left = search.clock.seconds_left + OVERTIME * search.clock.budget
-        if n_searched == n or predicted_seconds <= seconds_left:
-            return np.arange(n)
-        # The time grows faster than the number of rows, so that this share is safe.
-        affordable_share = max(seconds_left, 0.0) / predicted_seconds
-        n_affordable = max(n_searched, int(affordable_share * n))
-        warnings.warn(
-            f"only {n_affordable} of {n} rows could be fitted in "
-            f"seconds={self.seconds}: raise it",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-        return np.sort(search.order[:n_affordable])
+        pipeline = make_pipeline(*imputer_steps, *search.steps(best, rows))
+        self.best_pipeline_ = pipeline.fit(X[rows], self.classes_[search.y[rows]])
 
     def predict(self, X: Any) -> Array:  # (n,)
         """Return the labels that the best pipeline predicts."""
         class_indices = to_numpy(self._call_best_pipeline("predict", X)).astype(np.intp)
         labels = self.classes_[class_indices]
-        return move_like(labels, X) if labels.dtype.kind in "iufb" else labels
+        return labels_like(labels, X)
 
     @available_if(_best_pipeline_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)

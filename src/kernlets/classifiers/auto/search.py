@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ...config import options
-from ...numerics.scaling import quiet
 from .candidates import FAMILIES, Design, Features
 from .spaces import (
     MIDDLE_WIDTH,
@@ -21,8 +20,8 @@ from .spaces import (
     Space,
     SpaceKernels,
     first_spaces,
+    make_scaler,
     near_spaces,
-    scale_rows,
     scalers,
 )
 from .trials import (
@@ -42,9 +41,9 @@ FIRST_LANDMARKS, MOST_LANDMARKS = 500, 2000
 N_SURVIVORS = (20, 8, 4, 3)  # trials that enter the next stage, for each stage
 N_SURVIVORS_OF_FEW_ROWS = (6,)  # the same if there are fewer than FEW_ROWS rows
 N_PARENTS = 4  # the next stage tries settings similar to those of so many trials
-LAST_FAMILIES = ("classes", "exact")  # the first stage tries these families last
 OVERHEAD_ROWS = 1000  # a fit to fewer rows takes about as long as one to this many
 ROWS_FOR_THREADS = 1000  # fits to fewer rows use one thread
+OVERTIME = 0.2  # the last fit may exceed the budget by this share of it
 TIE_ERRORS = 0.5  # scores that differ by fewer standard errors count as equal
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
@@ -58,13 +57,16 @@ class Search:
         y: np.ndarray,  # (n,) class indices
         families: list[str],
         clock: Clock,
-        robust: bool,
-        max_candidates: int | None,
-        seed: int,
-        report: Callable[[dict[str, Any]], Any],
+        *,
+        robust: bool = False,
+        max_candidates: int | None = None,
+        seed: int = 0,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self.X, self.y, self.families, self.clock = X, y, families, clock
-        self.robust, self.seed, self.report = robust, seed, report
+        self.robust, self.seed = robust, seed
+        self.verbose, self.callback = verbose, callback
         self.n_candidates_left = max_candidates
         self.rng = np.random.default_rng(seed)
         self.order = sampling_order(y, self.rng)
@@ -85,6 +87,7 @@ class Search:
         ]
         self.outcomes: dict[Trial, Outcome] = {}
         self.table: list[dict[str, Any]] = []
+        self.history: dict[str, list[float]] = {"score": [], "seconds": []}
         self.is_stopped = False
 
     def run(self) -> Outcome:
@@ -112,8 +115,8 @@ class Search:
         middle_spaces = [space for space in spaces if space.width == width]
         names = [n for n in self.families if n not in self.postponed_families]
         names = names or self.families  # the user asked for postponed families only
-        quick_families = [name for name in names if name not in LAST_FAMILIES]
-        slow_families = [name for name in names if name in LAST_FAMILIES]
+        quick_families = [name for name in names if not FAMILIES[name].is_slow]
+        slow_families = [name for name in names if FAMILIES[name].is_slow]
         quick_trials = _trials_of_families(spaces, quick_families)
         return quick_trials + _trials_of_families(middle_spaces, slow_families)
 
@@ -133,20 +136,17 @@ class Search:
 
     def _admit(self, trials: list[Trial]) -> list[Trial]:
         """Return the trials that are new and suit the data, up to max_candidates."""
+        n_rows = len(self.y)
         trials = [
             trial
             for trial in dict.fromkeys(trials)
-            if trial not in self.outcomes and self._is_suitable(trial)
+            if trial not in self.outcomes
+            and FAMILIES[trial.family].is_suitable(trial.space, n_rows, self.robust)
         ]
         if self.n_candidates_left is not None:
             trials = trials[: self.n_candidates_left]
             self.n_candidates_left -= len(trials)
         return trials
-
-    def _is_suitable(self, trial: Trial) -> bool:
-        family, n_rows = FAMILIES[trial.family], len(self.y)
-        is_fast_enough = self.robust or n_rows <= family.most_rows
-        return is_fast_enough and family.is_suitable(trial.space, n_rows)
 
     def _run_stage(
         self, number: int, stage: Stage, trials: list[Trial]
@@ -161,7 +161,7 @@ class Search:
         for trial in trials:
             # All trials of a space share its map. In the first stage slow families
             # are tried after the quick ones.
-            is_slow = number == 0 and trial.family in LAST_FAMILIES
+            is_slow = number == 0 and FAMILIES[trial.family].is_slow
             groups.setdefault((trial.space, is_slow), []).append(trial)
         ranking: list[Outcome] = []
         for group in groups.values():
@@ -229,15 +229,16 @@ class Search:
         return not self.outcomes or self.clock.allows(refit_seconds + fold_seconds)
 
     def _features(self, space: Space, fold: Fold) -> Features:
-        steps = scalers(space.scale)
-        X = scale_rows(steps, self.X[fold.train])
+        scaler = make_scaler(space.scale)
+        X, y = scaler.fit_transform(self.X[fold.train]), self.y[fold.train]
         held_out = validation_rows(self.X[fold.valid], self.std, self.robust, self.seed)
-        with quiet():  # a trial fails on rows that overflow
-            for step in steps:
-                held_out = [step.transform(rows) for rows in held_out]
-        kernel = self.kernels.kernel(space)
-        y, true_classes = self.y[fold.train], self.y[fold.valid]
-        return Features(kernel, space, X, y, held_out, true_classes, self.seed)
+        scaled_rows = [scaler.transform(rows) for rows in held_out]
+        design = self._design(space, fold.train)
+        return Features(design, X, y, scaled_rows, self.y[fold.valid])
+
+    def _design(self, space: Space, rows: np.ndarray) -> Design:
+        class_counts = np.bincount(self.y[rows])
+        return Design(self.kernels.kernel(space), space, class_counts, self.seed)
 
     def _add_fold(self, outcome: Outcome, features: Features) -> None:
         """Add the result of one fold; record errors instead of raising them."""
@@ -259,13 +260,24 @@ class Search:
         outcome.n_fits += 1
 
     def _record(self, stage_number: int, outcome: Outcome) -> None:
+        """Add an outcome to the table and the history, and report it."""
+        is_new_stage = not self.table or self.table[-1]["stage"] != stage_number
         self.outcomes[outcome.trial] = outcome
         row = {"stage": stage_number, **outcome.row_of_table()}
         self.table.append(row)
         best = max(self.outcomes.values(), key=lambda o: (o.stage.n_rows, o.score))
-        search_state = {"n_stages": len(self.stages), "best": best.score}
-        if self.report({**row, **search_state, "elapsed": self.clock.elapsed}):
-            self.is_stopped = True
+        score, elapsed, n_stages = best.score, self.clock.elapsed, len(self.stages)
+        self.history["score"].append(float(score))
+        self.history["seconds"].append(float(elapsed))
+        if self.verbose and is_new_stage:
+            print(
+                f"stage {stage_number + 1} of {n_stages}: {outcome.stage.n_rows} rows, "
+                f"best so far {score:.4f}, {elapsed:.1f} s",
+                flush=True,
+            )
+        if self.callback is not None:
+            report = {**row, "n_stages": n_stages, "best": score, "elapsed": elapsed}
+            self.is_stopped = bool(self.callback(report))
 
     def _best_outcome(self) -> Outcome:
         """Return the best of the outcomes that were scored on the most rows.
@@ -297,12 +309,22 @@ class Search:
 
     def steps(self, outcome: Outcome, rows: np.ndarray) -> list[Any]:
         """Return the pipeline steps of a trial for a fit to these rows."""
-        space, setting = outcome.trial.space, outcome.trial.setting
-        class_counts = np.bincount(self.y[rows])
-        design = Design(self.kernels.kernel(space), space, class_counts, self.seed)
-        family = FAMILIES[outcome.trial.family]
-        classifier_steps = family.steps(design, setting, outcome.best_value)
-        return [*scalers(space.scale), *classifier_steps]
+        trial = outcome.trial
+        design, family = self._design(trial.space, rows), FAMILIES[trial.family]
+        steps = family.steps(design, trial.setting, outcome.best_value)
+        return [*scalers(trial.space.scale), *steps]
+
+    def affordable_rows(self, outcome: Outcome) -> np.ndarray:
+        """Return all row numbers, or as many as can be fitted in the remaining time."""
+        n, n_searched = len(self.y), outcome.stage.n_rows
+        predicted_seconds = outcome.fit_seconds(n)
+        seconds_left = self.clock.seconds_left + OVERTIME * self.clock.budget
+        if n_searched == n or predicted_seconds <= seconds_left:
+            return np.arange(n)
+        # The time grows faster than the number of rows, so that this share is safe.
+        affordable_share = max(seconds_left, 0.0) / predicted_seconds
+        n_affordable = max(n_searched, int(affordable_share * n))
+        return np.sort(self.order[:n_affordable])
 
 
 def _trials_of_families(spaces: list[Space], names: list[str]) -> list[Trial]:

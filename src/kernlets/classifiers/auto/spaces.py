@@ -12,12 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ...contracts import Array
 from ...kernels import Kernel, resolve
-from ...maps import NystroemMap, UnitNorm
-from ...numerics.scaling import quiet
+from ...maps import UnitNorm
 
 #: Scalings of rows: names and steps of a pipeline.
 SCALES: dict[str, tuple[Callable[[], Any], ...]] = {
@@ -81,12 +80,9 @@ def scalers(scale: str) -> list[Any]:
     return [make() for make in SCALES[scale]]
 
 
-def scale_rows(steps: list[Any], X: Array) -> Array:
-    """Fit the steps to the rows, one after the other, and return the scaled rows."""
-    with quiet():  # candidates refuse rows that overflow
-        for step in steps:
-            X = step.fit_transform(X)
-    return X
+def make_scaler(scale: str) -> Pipeline:
+    """Return an unfitted pipeline of the steps of a scaling."""
+    return make_pipeline(*scalers(scale), "passthrough")
 
 
 class SpaceKernels:
@@ -94,7 +90,9 @@ class SpaceKernels:
 
     def __init__(self, X: np.ndarray) -> None:
         sample = X[:: -(-len(X) // SAMPLE_ROWS)]  # the same rows in every search
-        self.scaled_rows = {name: scale_rows(scalers(name), sample) for name in SCALES}
+        self.scaled_rows = {
+            name: make_scaler(name).fit_transform(sample) for name in SCALES
+        }
 
     def kernel(self, space: Space) -> Kernel:
         """Return the kernel of a space with all parameters set."""
@@ -106,9 +104,3 @@ class SpaceKernels:
         if space.kernel == POLYNOMIAL:
             return resolve(POLYNOMIAL, degree=2, coef0=1.0, scale=rate)
         return resolve(space.kernel, gamma=rate)
-
-
-def feature_map(kernel: Kernel, n_landmarks: int, n_rows: int, seed: int) -> Any:
-    """Return the unfitted map of a space, with no more landmarks than rows."""
-    n_used = min(n_landmarks, n_rows)
-    return NystroemMap(kernel, "uniform", n_landmarks=n_used, random_state=seed)
