@@ -277,7 +277,7 @@ class Search:
             )
         if self.callback is not None:
             report = {**row, "n_stages": n_stages, "best": score, "elapsed": elapsed}
-            self.is_stopped = bool(self.callback(report))
+            self.is_stopped = bool(self.callback(report)) or self.is_stopped
 
     def _best_outcome(self) -> Outcome:
         """Return the best of the outcomes that were scored on the most rows.
