@@ -131,9 +131,7 @@ def _row_codes(
     row_numbers = index_like(rows, block.rows)
     width = coder.width(dictionary.n_atoms)
     masked_rows = block.rows[row_numbers], block.observed[row_numbers]
-    result = masked_omp(
-        dictionary.linear_atoms, *masked_rows, width, coder.tol or 0.0
-    )
+    result = masked_omp(dictionary.linear_atoms, *masked_rows, width, coder.tol or 0.0)
     indices, values, residual = result
     return SparseCodes(indices, values, dictionary.n_atoms, residual)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any, TypeVar
 
@@ -72,7 +73,9 @@ class BlockPlan:
         elif gpu_bytes:
             rows = min(memory // BLOCKS, gpu_bytes // GPU_SHARE) // bytes_per_row
         else:
-            rows = _affordable_rows(memory // (2 * bytes_per_row))
+            rows = BLOCK_ROWS
+            while rows > max(1, memory // (2 * bytes_per_row)):
+                rows //= 2
         rows = group_size * max(1, rows // group_size)
         at_once = memory // (2 * (bytes_per_row * rows + result_bytes))
         max_at_once = (
@@ -84,13 +87,9 @@ class BlockPlan:
         """Cut 0..n into consecutive slices."""
         return [slice(i, min(i + self.rows, n)) for i in range(0, n, self.rows)]
 
-
-def _affordable_rows(limit: int) -> int:
-    """Return `BLOCK_ROWS`, or the largest smaller power of two within the limit."""
-    rows = BLOCK_ROWS
-    while rows > max(1, limit):
-        rows //= 2
-    return rows
+    def at_once_for(self, X: Array) -> int:
+        """Return `at_once`, or 1 for a tensor, because torch has its own threads."""
+        return 1 if is_torch(X) else self.at_once
 
 
 def source_bytes(source: Any) -> int:
@@ -112,16 +111,7 @@ def map_blocks(
     """Return [f(block)] for the blocks of one array; NumPy blocks run on threads."""
     plan = BlockPlan.of(row_bytes, X, group_size=group_size)
     row_slices = plan.slices(X.shape[0]) or [slice(0, 0)]
-    return _run_blocks(lambda rows: apply_rows(f, X, rows), row_slices, X, plan)
-
-
-def _run_blocks(
-    run: Callable[[slice], Result], row_slices: list[slice], X: Array, plan: BlockPlan
-) -> list[Result]:
-    """Run blocks on threads, or one by one for torch, which has its own threads."""
-    if is_torch(X):
-        return [run(rows) for rows in row_slices]
-    return parallel(run, row_slices, plan.at_once)
+    return parallel(partial(apply_rows, f, X), row_slices, plan.at_once_for(X))
 
 
 def stacked_rows(
@@ -131,31 +121,24 @@ def stacked_rows(
     rows: np.ndarray | slice | None = None,
     group_size: int = 1,
 ) -> Array:
-    """Apply f to blocks of the selected rows of one array and stack the results."""
-    n = X.shape[0] if rows is None else _n_rows(rows)
+    """Apply f to blocks of the selected rows of one array and stack the results.
+
+    `rows` are row numbers, or a slice of consecutive rows; None means all.
+    """
+    rows = slice(0, X.shape[0]) if rows is None else rows
+    n = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
     stacked = _BlockStack(n)
 
-    def run(block_slice: slice) -> None:
-        stacked.put(block_slice, apply_rows(f, X, _select_block(rows, block_slice)))
+    def run(block: slice) -> None:
+        if isinstance(rows, slice):
+            block_rows = slice(rows.start + block.start, rows.start + block.stop)
+        else:
+            block_rows = rows[block]
+        stacked.put(block, apply_rows(f, X, block_rows))
 
     plan = BlockPlan.of(row_bytes, X, group_size=group_size)
-    _run_blocks(run, plan.slices(n) or [slice(0, 0)], X, plan)
+    parallel(run, plan.slices(n) or [slice(0, 0)], plan.at_once_for(X))
     return stacked.result()
-
-
-def _n_rows(rows: np.ndarray | slice) -> int:
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
-
-
-def _select_block(
-    rows: np.ndarray | slice | None, block_slice: slice
-) -> slice | np.ndarray:
-    """Return the rows of a block among selected rows (numbers, a slice, or all)."""
-    if rows is None:
-        return block_slice
-    if isinstance(rows, slice):
-        return slice(rows.start + block_slice.start, rows.start + block_slice.stop)
-    return rows[block_slice]
 
 
 class _BlockStack:

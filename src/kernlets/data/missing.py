@@ -258,7 +258,7 @@ def fill_rows_with_means(X: Any, weights: Weights = None) -> Any:
         means = column_means(X)
         read_filled = partial(map, partial(_fill_block, means), X)
         return CountedBlocks(read_filled, X.shape, has_missing=False)
-    if is_blocks(X) or not _any_block_has_missing(X):
+    if is_blocks(X) or not any_missing(X):
         return X
     fill = partial(_fill_block, column_means(X, weights))
     if is_lazy(X):
@@ -270,21 +270,16 @@ def count_blocks(X: Any) -> CountedBlocks:
     """Count the rows of blocks in one pass, and look for missing entries."""
     n, p, is_incomplete = 0, 0, False
     for block in X:
-        n, p, is_incomplete = (
-            n + block.shape[0],
-            block.shape[1],
-            is_incomplete or has_missing(block),
-        )
+        n, p = n + block.shape[0], block.shape[1]
+        is_incomplete = is_incomplete or has_missing(block)
     return CountedBlocks(lambda: iter(X), (n, p), is_incomplete)
 
 
 def any_missing(X: Any) -> bool:
-    """Whether samples in memory, or rows on disk, have missing entries."""
-    return _any_block_has_missing(X) if is_lazy(X) and X.ndim == 2 else has_missing(X)
-
-
-def _any_block_has_missing(X: Any) -> bool:
-    return bool(int(sum_rows(_missing_flag, X, 9 * X.shape[1])))
+    """Whether a source of rows of numbers has missing entries; it is read for that."""
+    if all_in_memory(X) or X.ndim != 2:
+        return has_missing(X)
+    return bool(sum_rows(_missing_flag, X, 9 * X.shape[1]) > 0)
 
 
 def _missing_flag(block: Array) -> np.ndarray:

@@ -105,9 +105,7 @@ class AnchorStock:
         stock = self._allocate(X.shape[0], rules)
         steps = as_like(steps, energy)
         n_anchors = len(self)
-        outcome = budget_stream(
-            stock, n_anchors, cross, energy, steps, rules, pursuit
-        )
+        outcome = budget_stream(stock, n_anchors, cross, energy, steps, rules, pursuit)
         return self._after_block(stock, outcome, candidates), outcome
 
     def _largest_energy(self, energy: Array) -> float:

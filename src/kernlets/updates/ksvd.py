@@ -206,9 +206,7 @@ def _(
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = subtract_codes(X, codes.indices, values, atoms)
     residual, values = weight_rows(coded.weights, residual, values)
-    ksvd_sweep(
-        residual, atoms, codes.indices, values, index_like(order, X), *options
-    )
+    ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), *options)
     errors = _squares(residual, coded.weights)
     return dictionary.with_weights(atoms), errors, unweight_codes(coded, values)
 
