@@ -40,7 +40,13 @@ def table(kind: str) -> dict[str, Any]:
 def estimators() -> list[type]:
     """Every public class with a `fit`: maps, learners, classifiers, detectors."""
     public = (getattr(_module(home), name) for name, home in sorted(_HOME_OF.items()))
-    return [value for value in public if isinstance(value, type) and _has_fit(value)]
+    return [
+        value
+        for value in public
+        if isinstance(value, type)
+        and hasattr(value, "fit")
+        and hasattr(value, "get_params")
+    ]
 
 
 def public_objects() -> dict[str, Any]:
@@ -56,7 +62,9 @@ def _callables(module: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         value = getattr(module, name)
         if inspect.ismodule(value):
             yield from _callables(value, f"{prefix}{name}.")
-        elif callable(value) and not _is_error(value):
+        elif callable(value) and not (
+            inspect.isclass(value) and issubclass(value, Exception)
+        ):
             yield f"{prefix}{name}", value
 
 
@@ -71,14 +79,6 @@ def _public_names(module: Any) -> list[str]:
         and getattr(value, "__module__", None) == module.__name__
         and (inspect.isclass(value) or inspect.isfunction(value))
     ]
-
-
-def _is_error(value: Any) -> bool:
-    return inspect.isclass(value) and issubclass(value, Exception)
-
-
-def _has_fit(cls: type) -> bool:
-    return hasattr(cls, "fit") and hasattr(cls, "get_params")
 
 
 def summary(entry: Any) -> str:

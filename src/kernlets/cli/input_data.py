@@ -116,7 +116,10 @@ class Source:
         return suffix in KINDS_OF_OPTIONS[name] or not self.path.exists()
 
     def _open_table(self, columns: Columns) -> Table:
-        label, names = _label_column(self.label), columns.names
+        label: str | int | None = self.label
+        if self.label is not None and self.label.removeprefix("-").isdecimal():
+            label = int(self.label)  # the index of a column
+        names = columns.names
         if self.on_cluster:
             return _open_on_cluster(self.path, Request(label, columns=names))
         if self._is_large():
@@ -162,13 +165,6 @@ def _open_on_cluster(path: Path, request: Request) -> Table:
     columns = features if labels is None else [*features, labels]
     table = on_dask().open_parquet(files, columns)
     return Table(table[features], None if labels is None else table[labels], names)
-
-
-def _label_column(label: str | None) -> str | int | None:
-    """Return the index of a label column if it is written as a number, or its name."""
-    if label is None or not label.removeprefix("-").isdecimal():
-        return label
-    return int(label)
 
 
 def count_features(rows: Table) -> int:

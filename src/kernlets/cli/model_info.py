@@ -110,10 +110,15 @@ def file_facts(path: Path) -> dict[str, Any]:
     """Return the content of a model file in words, with its `arrays` and `notes`."""
     with reading_model(path):
         content = info(path)
+    names, labels, classes = content["feature_names"], content["classes"], "none"
+    matched = "by position" if names is None else f"by name: {list_names(names)}"
+    if labels is not None:
+        more = ", ..." if len(labels) > MAX_CLASSES else ""
+        classes = f"{len(labels)}: {', '.join(map(str, labels[:MAX_CLASSES]))}{more}"
     return {
         "model": content["model"],
-        "features": _features_text(content["n_features"], content["feature_names"]),
-        "classes": _classes_text(content["classes"]),
+        "features": f"{content['n_features']}, {matched}",
+        "classes": classes,
         "written by": f"kernlets {content['library_version']}, "
         f"scikit-learn {content['sklearn_version']}",
         "format": f"{content['format']}, version {content['format_version']}",
@@ -131,19 +136,6 @@ def show_info(path: Path) -> None:
     show_facts(facts | notes | {"arrays": str(len(arrays))})
     for name, shape in arrays.items():
         typer.echo(f"  {shape:<20}  {printable(name)}")
-
-
-def _features_text(count: int | None, names: list[str] | None) -> str:
-    if names is None:
-        return f"{count}, by position"
-    return f"{count}, by name: {list_names(names)}"
-
-
-def _classes_text(classes: list[Any] | None) -> str:
-    if classes is None:
-        return "none"
-    names = ", ".join(map(str, classes[:MAX_CLASSES]))
-    return f"{len(classes)}: {names}{', ...' if len(classes) > MAX_CLASSES else ''}"
 
 
 def show_tables(kind: str | None) -> None:
@@ -186,34 +178,34 @@ ALWAYS = [
     "Measure it on rows from where it is to be used before decisions rest on it.",
     "How it differs among groups of people was not examined.",
 ]
+NOT_RECORDED = (
+    "Not recorded: `kernlets fit` writes it into the file with `--holdout` or "
+    "`--test`; `kernlets score` measures it."
+)
 
 
 def show_card(path: Path) -> None:
-    """Print the card of a model file."""
-    print(card(path))
-
-
-def card(path: Path) -> str:
-    """Return the card of a model file in Markdown."""
+    """Print the card of a model file in Markdown."""
     info, model = file_facts(path), load_model(path)
-    kind = _kind(model)
+    kind = "classifier" if is_classifier(model) else "other"
+    if is_outlier_detector(model):
+        kind = "detector"
+    notes = info["notes"]
+    data = {name: notes.pop(name) for name in ("data", "rows") if name in notes}
+    data |= {"features": info["features"], "classes": info["classes"]}
+    accuracy = _table(notes) if notes else NOT_RECORDED
+    versions = {name: info[name] for name in ("written by", "format", "sha256")}
     sections = [
         f"# {markdown_text(path.stem)}",
-        _section("Model", _table(_model_facts(model, info))),
+        _section("Model", _table(_model_facts(model, info["size"]))),
         _section("Parameters", _table(dict(_parameters(model)))),
-        _section("Data", _table(_data_facts(info))),
-        _section("Accuracy", _accuracy(info["notes"])),
+        _section("Data", _table(data)),
+        _section("Accuracy", accuracy),
         _section("Intended use", USES[kind]),
         _section("Limits", "\n".join(f"* {line}" for line in LIMITS[kind] + ALWAYS)),
-        _section("Versions", _table(_versions(info))),
+        _section("Versions", _table(versions)),
     ]
-    return "\n\n".join(sections)
-
-
-def _kind(model: Any) -> str:
-    if is_outlier_detector(model):
-        return "detector"
-    return "classifier" if is_classifier(model) else "other"
+    print("\n\n".join(sections))
 
 
 def _section(title: str, text: str) -> str:
@@ -228,12 +220,11 @@ def _table(facts: dict[str, str]) -> str:
     return "\n".join(["| | |", "|---|---|", *lines])
 
 
-def _model_facts(model: Any, info: dict[str, Any]) -> dict[str, str]:
-    steps = ", then ".join(type(step).__name__ for step in steps_of(model))
-    facts = {"steps": steps}
-    if all(map(_has_atoms, fitted_learners(model))):
+def _model_facts(model: Any, size: str) -> dict[str, str]:
+    facts = {"steps": ", then ".join(type(step).__name__ for step in steps_of(model))}
+    if all(_has_atoms(learner) for learner in fitted_learners(model)):
         facts["atoms"] = atoms_text(model)
-    return facts | {"size": info["size"]}
+    return facts | {"size": size}
 
 
 def _has_atoms(learner: Any) -> bool:
@@ -248,25 +239,3 @@ def _parameters(model: Any) -> Iterator[tuple[str, str]]:
     for learner in fitted_learners(model)[:1]:
         if learner is not last_step(model):
             yield "coder of each dictionary", repr(getattr(learner, "coder_", None))
-
-
-def _data_facts(info: dict[str, Any]) -> dict[str, str]:
-    notes = info["notes"]
-    facts = {name: notes[name] for name in ("data", "rows") if name in notes}
-    return facts | {"features": info["features"], "classes": info["classes"]}
-
-
-def _accuracy(notes: dict[str, str]) -> str:
-    scores = {
-        name: value for name, value in notes.items() if name not in ("data", "rows")
-    }
-    if scores:
-        return _table(scores)
-    return (
-        "Not recorded: `kernlets fit` writes it into the file with `--holdout` or "
-        "`--test`; `kernlets score` measures it."
-    )
-
-
-def _versions(info: dict[str, Any]) -> dict[str, str]:
-    return {name: info[name] for name in ("written by", "format", "sha256")}

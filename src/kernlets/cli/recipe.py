@@ -114,7 +114,7 @@ class Recipe:
                 self._construct(map_class, MAP_OPTIONS, f"--map {self._map_name()}")
             )
         final = self._build_final(final_class, has_map=map_class is not None)
-        steps.append(self._fit_for_labels(final, labelled))
+        steps.append(self._for_labels(final, labelled))
         model = make_pipeline(*steps) if len(steps) > 1 else steps[0]
         for setting in self.settings:
             apply_setting(model, setting)
@@ -186,7 +186,7 @@ class Recipe:
             return DEFAULTS
         return {**DEFAULTS, "kernel": KERNELS[self.scale]}
 
-    def _fit_for_labels(self, final: Any, labelled: bool) -> Any:
+    def _for_labels(self, final: Any, labelled: bool) -> Any:
         """Make a learner a classifier if rows have labels, unless it is a detector."""
         if is_outlier_detector(final):
             return final
@@ -261,13 +261,16 @@ def choose_scale(rows: Table) -> ScalingChoice:
     low, high = _bounds(rows.X)
     if len(low) < MIN_COLUMNS:
         return ScalingChoice(Scale.standard, "a table")
-    if _share_one_range(low, high):
+    edge = RANGE_MARGIN * (high.max() - low.min())
+    spans_all = (low <= low.min() + edge) & (high >= high.max() - edge)
+    if spans_all.mean() >= 0.5:
         return ScalingChoice(
             Scale.unit, "most columns have the same range, as in images"
         )
     if rows.feature_names is not None and not are_positions(rows.feature_names):
         return ScalingChoice(Scale.standard, "columns with names")
-    if _have_like_scale(low, high):
+    largest = np.maximum(np.abs(low), np.abs(high))[high > low]
+    if len(largest) == 0 or np.median(largest) >= MIN_RATIO * largest.max():
         return ScalingChoice(Scale.unit, "columns of like scale")
     return ScalingChoice(Scale.standard, "columns that differ in scale")
 
@@ -282,19 +285,6 @@ def _bounds(X: Any) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
     is_observed = ~np.isnan(sample)
     sample = sample[:, is_observed.any(axis=0)]
     return np.nanmin(sample, axis=0), np.nanmax(sample, axis=0)
-
-
-def _share_one_range(low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the columns span the range of all."""
-    edge = RANGE_MARGIN * (high.max() - low.min())
-    has_full_range = (low <= low.min() + edge) & (high >= high.max() - edge)
-    return bool(has_full_range.mean() >= 0.5)
-
-
-def _have_like_scale(low: np.ndarray, high: np.ndarray) -> bool:
-    """Whether half of the varying columns have numbers of about the largest size."""
-    largest = np.maximum(np.abs(low), np.abs(high))[high > low]
-    return len(largest) == 0 or bool(np.median(largest) >= MIN_RATIO * largest.max())
 
 
 def apply_setting(model: Any, setting: str) -> None:

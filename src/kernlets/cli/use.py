@@ -21,7 +21,7 @@ from ..data.check import check_rows
 from ..data.rows import apply_to_rows, count_rows, load_values
 from ..datasets import Table
 from ..export import to_onnx
-from ..io.data_file import DataFileError
+from ..io.data_file import DataFileError, list_texts
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
 from .input_data import Columns, Source, apply_by_batches
@@ -241,9 +241,7 @@ def check_labels(name: str, labels: Any, classes: Any) -> None:
 def _list_labels(labels: Any) -> str:
     """List the first few distinct labels, and the number of the others."""
     distinct = np.unique(np.asarray(labels)).tolist()
-    first_labels = ", ".join(printable(repr(label)) for label in distinct[:MAX_LABELS])
-    n_more = len(distinct) - MAX_LABELS
-    return first_labels + (f" and {n_more} more" if n_more > 0 else "")
+    return list_texts([printable(repr(label)) for label in distinct], MAX_LABELS)
 
 
 ONNX = ".onnx"

@@ -141,10 +141,10 @@ def list_names(names: list[str]) -> str:
     return list_texts([repr(short_text(name)) for name in names])
 
 
-def list_texts(texts: list[str]) -> str:
+def list_texts(texts: list[str], at_most: int = MAX_NAMES) -> str:
     """List the first few texts, and the number of the others."""
-    n_more = len(texts) - MAX_NAMES
-    return ", ".join(texts[:MAX_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+    n_more = len(texts) - at_most
+    return ", ".join(texts[:at_most]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def short_text(text: str) -> str:

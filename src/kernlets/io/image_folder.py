@@ -21,6 +21,7 @@ from .data_file import (
     reading,
     refuse_large,
     refuse_special,
+    text_array,
 )
 
 SUFFIXES = frozenset(
@@ -60,19 +61,19 @@ def read_folder(path: Path, request: Request) -> Table:
         X[number] = _check_shape(file, pixels, X.shape[1:])
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
-    names = [_printable_name(file.relative_to(path).as_posix()) for file in files]
-    return Table(
-        X.reshape(len(X), -1), y, None, X.shape[1:], np.array(names, dtype=object)
-    )
-
-
-def _printable_name(name: str) -> str:
-    """Return the name of a file without characters that control a terminal."""
-    return name if name.isprintable() else printable(name)
+    names = [file.relative_to(path).as_posix() for file in files]
+    files_array = text_array([n if n.isprintable() else printable(n) for n in names])
+    return Table(X.reshape(len(X), -1), y, None, X.shape[1:], files_array)
 
 
 def _image_files(path: Path) -> list[Path]:
-    folders = sorted(p for p in path.iterdir() if _is_class(p))
+    folders = sorted(
+        entry
+        for entry in path.iterdir()
+        if entry.is_dir()
+        and not entry.name.startswith(".")
+        and entry.name not in NO_CLASSES
+    )
     files = [file for folder in folders for file in _images_in(folder)]
     empty = [folder.name for folder in folders if not _images_in(folder)]
     if files and empty:
@@ -100,11 +101,6 @@ def _image_files(path: Path) -> list[Path]:
             stacklevel=2,
         )
     return files
-
-
-def _is_class(path: Path) -> bool:
-    is_hidden = path.name.startswith(".") or path.name in NO_CLASSES
-    return path.is_dir() and not is_hidden
 
 
 def _other_names(folder: Path) -> list[str]:

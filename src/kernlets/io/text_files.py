@@ -100,20 +100,26 @@ def _parse(path: Path, layout: TextLayout) -> Table:
 
 def _read_cells(path: Path, layout: TextLayout) -> np.ndarray:
     """Read all cells by the first way of writing numbers that fits them."""
-    commas_in_head = layout.comma
-    ways = [] if commas_in_head else [(False, False)]  # the fast one, by NumPy alone
-    ways += [(False, True)] if layout.gaps and not commas_in_head else []
-    ways += [(True, True)] if layout.delimiter != "," else []
-    for layout.comma, as_written in ways[:-1]:
+    has_commas = layout.comma
+    if not has_commas:
         try:
-            return _loadtxt(path, layout, as_written)
+            return _loadtxt(path, layout, as_written=False)  # fast, by NumPy alone
         except ValueError:
+            if not layout.gaps and layout.delimiter == ",":
+                raise
             layout.codes.clear()
-    layout.comma, as_written = ways[-1]
+    if not has_commas and layout.gaps:
+        try:
+            return _loadtxt(path, layout, as_written=True)
+        except ValueError:
+            if layout.delimiter == ",":
+                raise
+            layout.codes.clear()
+    layout.comma = True
     try:
-        return _loadtxt(path, layout, as_written)
+        return _loadtxt(path, layout, as_written=True)
     except ValueError:
-        layout.comma = commas_in_head
+        layout.comma = has_commas
         raise
 
 
