@@ -39,7 +39,7 @@ LOOPS = ("auto", "numba", "reference")
 
 
 def parse_bytes(size: Any, name: str = "memory") -> int:
-    """Bytes of ``"2GB"``, ``"512 MiB"`` or a plain number."""
+    """Return the bytes of ``"2GB"``, ``"512 MiB"`` or a plain number."""
     advice = f"{name}={size!r} is not a size; write e.g. '2GB', '512MB' or 10**9 bytes"
     if isinstance(size, str):
         match = _SIZE.fullmatch(size)
@@ -56,7 +56,7 @@ def parse_bytes(size: Any, name: str = "memory") -> int:
 
 
 def available_cores(root: Path = Path("/")) -> int:
-    """Cores that this process may use: at most as many as OMP_NUM_THREADS says."""
+    """Count the cores that this process may use, at most OMP_NUM_THREADS."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
     cores = cores or os.cpu_count() or 1
     limit = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
@@ -73,7 +73,7 @@ def available_cores(root: Path = Path("/")) -> int:
 
 
 def default_memory(root: Path = Path("/")) -> int:
-    """Half of the memory of the machine, or of the container."""
+    """Return half of the memory of the machine, or of the container."""
     try:
         sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):
@@ -85,7 +85,7 @@ def default_memory(root: Path = Path("/")) -> int:
 
 
 def _control_groups(controller: str, root: Path) -> Iterator[Path]:
-    """Folders with the limits of the container or service; the innermost is first."""
+    """Yield the folders with the limits of the container, the innermost first."""
     for line in _words(root / "proc/self/cgroup"):
         _, controllers, group_path = (line + "::").split(":")[:3]
         if controllers and controller not in controllers.split(","):
@@ -119,12 +119,12 @@ class CheckpointFolder:
         self._has_failed = False
 
     def next_path(self, name: str) -> Path:
-        """Path for the next fit of a class with this name."""
+        """Return the path for the next fit of a class with this name."""
         self._counts[name] += 1
         return self.path / f"{name}-{self._counts[name]}"
 
     def branch(self, path: Path) -> CheckpointFolder:
-        """The folder of one of several fits that run in parallel."""
+        """Return the folder of one of several fits that run in parallel."""
         return CheckpointFolder(path, self._trunk)
 
     def first_failure(self) -> bool:
@@ -158,7 +158,7 @@ _open_blocks: dict[int, Settings] = {}
 
 
 def _current() -> Settings:
-    """Settings of the enclosing block, or of the latest open one in any thread."""
+    """Return settings of the enclosing block, or of the latest one in any thread."""
     settings = _in_block.get()
     if settings is not None:
         return settings
@@ -167,7 +167,7 @@ def _current() -> Settings:
 
 
 def _check_changes(changes: dict[str, Any]) -> dict[str, Any]:
-    """The changes with values of the right types, or an error that names the remedy."""
+    """Return the changes with values of the right types, or raise with the remedy."""
     names = [field.name for field in fields(Settings)]
     for name in changes:
         if name not in names:
@@ -199,7 +199,7 @@ def _check_value(name: str, value: Any) -> Any:
 
 
 def check_device(device: str | None) -> str | None:
-    """The name of a torch device on which this machine can compute, or an error."""
+    """Return the name of a torch device, or raise if it cannot be used here."""
     if device is None:
         return None
     try:
@@ -223,7 +223,7 @@ def check_device(device: str | None) -> str | None:
 
 
 def _apply(settings: Settings, changes: dict[str, Any]) -> Settings:
-    """The settings after checked changes; a path becomes a folder of its own."""
+    """Return the settings after checked changes; a path becomes a folder of its own."""
     if isinstance(changes.get("checkpoint"), (str, Path)):
         changes = {**changes, "checkpoint": CheckpointFolder(changes["checkpoint"])}
     return replace(settings, **changes)
@@ -255,7 +255,7 @@ class Block(ContextDecorator):
         _in_block.reset(token)
 
     def _recreate_cm(self) -> Block:
-        """A block of its own for each call of a decorated function."""
+        """Make a block of its own for each call of a decorated function."""
         self._is_used = True
         block = copy(self)
         block._opened = None
@@ -319,7 +319,7 @@ class Options:
 
     @contextmanager
     def here(self, **changes: Any) -> Iterator[Options]:
-        """A block for this thread and the library's own; others do not see it."""
+        """Open a block for this thread and the library's own; others do not see it."""
         token = _in_block.set(_apply(_current(), _check_changes(changes)))
         try:
             yield self
@@ -333,7 +333,7 @@ class Options:
         _base = _apply(_base, changes)
 
     def changes(self) -> dict[str, Any]:
-        """Settings that differ from this machine's defaults, for other processes.
+        """Return settings other than this machine's defaults, for other processes.
 
         Checkpoints are left out, because fits that run in parallel need a folder each.
         """

@@ -77,7 +77,7 @@ __all__ = [
 
 
 def clipped(name: str, requested: int, available: int, of_what: str) -> int:
-    """`requested`, or `available` with a warning; ValueError if none is available."""
+    """Return `requested`, or `available` with a warning; refuse to choose from none."""
     if available < 1:
         raise ValueError(f"there are no {of_what}: {name} needs at least one")
     if requested > available:

@@ -105,7 +105,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return bundle
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; with `deep` also those of components, objects or named ones.
+        """Return the parameters; with `deep` also those of components, given or named.
 
         A component that is given by its name stays a name.
         """
@@ -147,10 +147,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             if component is not None:
                 params = {k: v for k, v in params.items() if not _is_inside(k, name)}
                 params[name] = component.set_params(**component_params)
-        return super().set_params(**params)
+        if not params.keys() <= set(self._get_param_names()):
+            return super().set_params(**params)  # raises an error with all names
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
 
     def _named_part(self, name: str, value: Any) -> Any:
-        """The object that a text, or None, in a parameter means; None if it is none."""
+        """Return the object that a text or None in a parameter means; None if none."""
         return NAMED[name](value) if name in NAMED else None
 
     @property
@@ -166,7 +170,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return None
 
     def __copy__(self) -> Self:
-        """A shallow copy; unlike a pickle it needs no options of the sender."""
+        """Return a shallow copy; unlike a pickle it needs no options of the sender."""
         twin = object.__new__(type(self))
         vars(twin).update(vars(self))
         return twin
@@ -200,7 +204,7 @@ def note_params(estimator: Any) -> None:
 
 
 def as_fitted(estimator: Any) -> Any:
-    """The estimator with the parameters of its fit, if others were set since."""
+    """Return the estimator with the parameters of its fit, if others were set since."""
     fitted_params = vars(estimator).get(PARAMS, {})
     changed_names = [
         k for k, v in fitted_params.items() if getattr(estimator, k) is not v
@@ -235,7 +239,7 @@ def _is_unwrapped(method: FunctionType) -> bool:
 
 
 def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with BLAS on one thread while it runs, and errors that give advice.
+    """Return the method, run on the library's own threads, with advice in errors.
 
     Callbacks are called at a fit.
     """

@@ -21,7 +21,7 @@ def similar(name: str, names: Iterable[str], n: int = 1) -> list[str]:
 
 
 def guess(name: str, names: Iterable[str]) -> str:
-    """``"did you mean 'rbf'? "``, or nothing if none of the names is similar.
+    """Return ``"did you mean 'rbf'? "``, or nothing if no name is similar.
 
     >>> guess("rbff", ["linear", "rbf"])
     "did you mean 'rbf'? "

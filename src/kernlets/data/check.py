@@ -23,7 +23,6 @@ from ..numerics.arrays import (
     FLOATS,
     as_float,
     as_like,
-    is_array,
     is_dask,
     is_gpu,
     is_torch,
@@ -155,9 +154,9 @@ def _check_array(
             "with MOD, KSVD(update='ksvd-parallel') or OnlineDictionary"
         )
     X = _keep_large_on_host(X, like)
-    if has_sparse_blocks(X) or (
-        is_sparse(X) and (streamed or not _takes_sparse(estimator))
-    ):
+    is_list_of_sparse = isinstance(X, (list, tuple)) and any(map(sparse.issparse, X))
+    is_refused = is_sparse(X) and (streamed or not _takes_sparse(estimator))
+    if is_list_of_sparse or is_refused:
         raise TypeError(_sparse_advice(estimator))
     if is_torch(X) and str(X.layout) != "torch.strided":
         raise TypeError("X is a sparse tensor: pass X.to_dense()")
@@ -209,13 +208,8 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "iloc") and X.ndim == 2 and X.size > 0 and hasattr(X, "sparse")
 
 
-def has_sparse_blocks(X: Any) -> bool:
-    """Whether X is a list of sparse matrices."""
-    return isinstance(X, (list, tuple)) and any(map(sparse.issparse, X))
-
-
 def _sparse_advice(estimator: Any) -> str:
-    """What to do with sparse rows where dense ones are needed."""
+    """Say what to do with sparse rows where dense ones are needed."""
     name = type(estimator).__name__
     if _takes_sparse(estimator):
         return (
@@ -248,28 +242,15 @@ def _refuse_no_columns(X: Any) -> None:
         )
 
 
-def refuse_cluster(X: Any, error: str) -> None:
-    """Raise a TypeError with this text if X is a Dask collection."""
-    if is_dask(X):
-        raise TypeError(error)
-
-
 def is_table(X: Any) -> bool:
     """Whether X can be read as rows of numbers."""
     if is_torch(X) or is_lazy_or_dask(X):
         return X.ndim == 2
-    if not is_array(X):
-        X = np.asarray(X, dtype=None if _is_regular(X) else object)
-    return X.dtype.kind in "fiub" and X.ndim == 2
-
-
-def _is_regular(X: Any) -> bool:
-    """Whether NumPy can make an array of X; it refuses samples of unequal length."""
     try:
-        np.asarray(X)
-    except ValueError:
+        X = np.asarray(X)
+    except ValueError:  # the samples have unequal lengths
         return False
-    return True
+    return X.dtype.kind in "fiub" and X.ndim == 2
 
 
 @contextmanager

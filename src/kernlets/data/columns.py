@@ -24,7 +24,7 @@ class OddColumn(NamedTuple):
 
 
 def check_columns(X: Any) -> Any:
-    """X with NaN for pandas' NA among objects; dates and durations are refused.
+    """Replace pandas' NA among objects by NaN; refuse dates and durations.
 
     NumPy would turn dates into counts of a unit that depends on how they are stored.
     """
@@ -34,7 +34,7 @@ def check_columns(X: Any) -> Any:
 
 
 def columns_error(X: Any) -> ValueError | None:
-    """An error that names the columns of text and dates; None if there are none."""
+    """Return an error that names columns of text and dates; None if there are none."""
     columns = [odd for name, values in _columns(X) if (odd := _odd(name, values))]
     if not columns:
         return None
@@ -81,7 +81,7 @@ def _remedy(content: str, columns: list[OddColumn]) -> str:
 
 
 def _types(X: Any) -> list[Any]:
-    """The types of the columns, or that of an array."""
+    """Return the types of the columns, or that of an array."""
     types = getattr(X, "dtypes", None)
     if types is not None and np.ndim(types) == 1:
         return list(types)
@@ -107,7 +107,7 @@ def _has_dates(X: Any) -> bool:
 
 
 def _objects(X: Any) -> np.ndarray:
-    """Rows in lists as an array of objects; nothing if their lengths differ."""
+    """Return rows in lists as an array of objects; none if their lengths differ."""
     try:
         return np.array(X, dtype=object)
     except ValueError:
@@ -115,7 +115,7 @@ def _objects(X: Any) -> np.ndarray:
 
 
 def _with_nan(X: Any) -> Any:
-    """X with NaN where objects, of an array or in columns, are missing for pandas."""
+    """Replace objects that are missing for pandas by NaN, in arrays and columns."""
     pandas = sys.modules.get("pandas")
     if pandas is None or not any(_may_be_na(dtype) for dtype in _types(X)):
         return X
@@ -149,7 +149,7 @@ def _columns(X: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _odd(name: str, column: Any) -> OddColumn | None:
-    """What is in a column, if it is not all numbers."""
+    """Say what is in a column, if it is not all numbers."""
     dtype = column.dtype
     if getattr(dtype, "kind", "O") in "fiubc":
         return None

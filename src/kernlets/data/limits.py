@@ -67,7 +67,7 @@ def gpu_total_memory(X: Any) -> int:
 
 @contextmanager
 def at_work() -> Iterator[None]:
-    """A block of code that computes, for an estimator or a task on a cluster.
+    """Set up a block of code that computes for an estimator, or on a cluster.
 
     BLAS runs on one thread. NumPy does not warn of overflow, since results are checked.
     One warning tells of all iterations without convergence. Inside such a block, also

@@ -19,12 +19,12 @@ from ..base.estimator import Estimator
 from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..coders.encoding import encode_block
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
-from ..data.check import check_rows, refuse_cluster
+from ..data.check import check_rows
 from ..data.rows import apply_to_rows, map_rows, sum_rows
 from ..data.stream import apply_to_source, is_one_array, no_blocks_error
 from ..kernels import kernel_or_class
 from ..kernels.samples import takes_missing
-from ..numerics.arrays import to_numpy
+from ..numerics.arrays import is_dask, to_numpy
 from ..schema import Declared, History, Part, Size, Whole
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from .schedule import Schedule, resolve_schedule
@@ -182,7 +182,8 @@ class DictionaryLearner(
     def encode(self, X: Any) -> SparseCodes:
         """Sparse codes of the rows of X, with their squared residuals."""
         check_is_fitted(self)
-        refuse_cluster(X, ENCODE)
+        if is_dask(X):
+            raise TypeError(ENCODE)
         return encode(self.dictionary_, self.coder_, self._check_new_samples(X))
 
     def transform(self, X: Any) -> Any:

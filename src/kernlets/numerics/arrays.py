@@ -44,8 +44,9 @@ def is_gpu(device: Any) -> bool:
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask array, dataframe or series; Dask is not imported for it."""
-    kinds = (kind.__module__.partition(".")[0] for kind in type(X).__mro__)
-    return "dask" in kinds and hasattr(X, "__dask_graph__")
+    if not hasattr(X, "__dask_graph__"):
+        return False
+    return any(kind.__module__.startswith("dask") for kind in type(X).__mro__)
 
 
 def is_array(X: Any) -> bool:
@@ -54,12 +55,12 @@ def is_array(X: Any) -> bool:
 
 
 def to_numpy(X: Array) -> np.ndarray:
-    """X in host memory as a NumPy array."""
+    """Return X in host memory as a NumPy array."""
     return X.detach().cpu().numpy() if is_torch(X) else np.asarray(X)
 
 
 def as_like(values: Any, like: Array) -> Array:
-    """`values` as an array of the kind, dtype and device of `like`."""
+    """Convert `values` to an array of the kind, dtype and device of `like`."""
     if is_torch(like):
         import torch
 
@@ -70,7 +71,7 @@ def as_like(values: Any, like: Array) -> Array:
 
 
 def _writeable(values: Any) -> Any:
-    """NumPy arrays in a form that torch accepts without a warning."""
+    """Copy NumPy arrays that torch would not accept without a warning."""
     if not isinstance(values, np.ndarray):
         return values
     needs_copy = not values.flags.writeable or min(values.strides, default=0) < 0
@@ -78,7 +79,7 @@ def _writeable(values: Any) -> Any:
 
 
 def move_like(values: np.ndarray, like: Array) -> Array:
-    """A NumPy array with its own dtype, moved to where `like` is."""
+    """Move a NumPy array to where `like` is; it has its own dtype."""
     if is_torch(like):
         import torch
 
@@ -88,7 +89,7 @@ def move_like(values: np.ndarray, like: Array) -> Array:
 
 
 def index_like(values: Any, like: Array) -> Array:
-    """Integer indices that can be used on `like`."""
+    """Return integer indices that can be used on `like`."""
     if is_torch(like):
         import torch
 
@@ -97,17 +98,17 @@ def index_like(values: Any, like: Array) -> Array:
 
 
 def empty(shape: tuple[int, ...], like: Array) -> Array:
-    """An uninitialised array of the kind, dtype and device of `like`."""
+    """Return an uninitialised array of the kind, dtype and device of `like`."""
     return like.new_empty(shape) if is_torch(like) else np.empty(shape, like.dtype)
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:
-    """Zeros of the kind, dtype and device of `like`."""
+    """Return zeros of the kind, dtype and device of `like`."""
     return like.new_zeros(shape) if is_torch(like) else np.zeros(shape, like.dtype)
 
 
 def broadcast(value: Array, shape: tuple[int, ...]) -> Array:
-    """A read-only view of one number as an array of this shape."""
+    """Return a read-only view of one number as an array of this shape."""
     return value.expand(shape) if is_torch(value) else np.broadcast_to(value, shape)
 
 
@@ -117,7 +118,7 @@ def holds_floats(X: Any) -> bool:
 
 
 def working_dtype(dtype: Any) -> np.dtype:
-    """The type in which rows stored as `dtype` are computed: one rule for all input.
+    """Return the type in which rows stored as `dtype` are computed.
 
     float32 stays, and half precision becomes float32; all other real numbers (float64
     and longer, integers, booleans) become float64, as in scikit-learn. The byte
@@ -136,7 +137,7 @@ def working_dtype(dtype: Any) -> np.dtype:
 
 
 def stored_dtype(X: Any) -> np.dtype | None:
-    """The type that holds all numbers of X, None if X holds anything else.
+    """Return the type that holds all numbers of X, None if X holds anything else.
 
     X is an array, or a dataframe with columns of many types, nullable ones among them.
     """
@@ -152,7 +153,7 @@ def stored_dtype(X: Any) -> np.dtype | None:
 
 
 def as_float(X: Array) -> Array:
-    """X in its `working_dtype`; an array that has it already is not copied."""
+    """Convert X to its `working_dtype`; an array that has it is not copied."""
     if is_torch(X):
         return _tensor_as_float(X)
     # objects may be numbers; NumPy raises an error if they are not
@@ -163,7 +164,7 @@ def as_float(X: Array) -> Array:
 
 
 def _tensor_as_float(X: Any) -> Any:
-    """`working_dtype` for tensors, which have half precisions that NumPy lacks."""
+    """Apply `working_dtype` to tensors, which have types that NumPy lacks."""
     if X.is_complex():
         raise ValueError("Complex data not supported: pass real values")
     if not X.is_floating_point():
@@ -172,40 +173,40 @@ def _tensor_as_float(X: Any) -> Any:
 
 
 def numpy_dtype(X: Array) -> np.dtype:
-    """The dtype of X as NumPy calls it."""
+    """Return the dtype of X as NumPy calls it."""
     return np.dtype(str(X.dtype).removeprefix("torch.")) if is_torch(X) else X.dtype
 
 
 def double(X: Array) -> Array:
-    """X in float64, for factorisations that need it."""
+    """Convert X to float64, for factorisations that need it."""
     if sparse.issparse(X):
         return X.astype(np.float64)
     return X.double() if is_torch(X) else np.asarray(X, dtype=np.float64)
 
 
 def or_wider(dtype: Any, text: str = ", or pass float64") -> str:
-    """The end of an advice: `text`, or nothing if numbers are in float64 already."""
+    """Return the end of an advice, `text`, or nothing if numbers are in float64."""
     return "" if str(dtype).endswith("float64") else text
 
 
 def eps(X: Array) -> float:
-    """Machine precision of the dtype of X."""
+    """Return the machine precision of the dtype of X."""
     return float(namespace(X).finfo(X.dtype).eps)
 
 
 def inner(A: Array, B: Array) -> float:
-    """Σ AᵢⱼBᵢⱼ, with the sum over rows in float64."""
+    """Return Σ AᵢⱼBᵢⱼ, with the sum over rows in float64."""
     rows = (A * B).sum(1) if is_torch(A) else np.einsum("ij,ij->i", A, B)
     return float(double(rows).sum())
 
 
 def diagonal(M: Array) -> Array:  # (n,)
-    """The diagonal of a square matrix."""
+    """Return the diagonal of a square matrix."""
     return M.diagonal() if is_torch(M) else np.diagonal(M)
 
 
 def cholesky_or_none(M: Array) -> Array | None:  # (n, n)
-    """The Cholesky factor, or None if the matrix is not positive definite."""
+    """Return the Cholesky factor, or None for a matrix that is not definite."""
     try:
         return namespace(M).linalg.cholesky(M)
     except (np.linalg.LinAlgError, RuntimeError):  # of NumPy or of torch
@@ -213,7 +214,7 @@ def cholesky_or_none(M: Array) -> Array | None:  # (n, n)
 
 
 def inverse_triangle(M: Array) -> Array:  # (n, n)
-    """The inverse of the lower triangle."""
+    """Return the inverse of the lower triangle."""
     xp = namespace(M)
     if not is_torch(M):
         return xp.linalg.inv(xp.tril(M))
@@ -222,7 +223,7 @@ def inverse_triangle(M: Array) -> Array:  # (n, n)
 
 
 def row_norms(X: Array) -> Array:  # (n,)
-    """Squared Euclidean norms of the rows, dense or CSR."""
+    """Return squared Euclidean norms of the rows, dense or CSR."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     if is_torch(X):
@@ -247,7 +248,7 @@ def _load_solvers(device: Any) -> None:
 
 
 def to_device(X: Array, streamed: bool = False) -> Array:
-    """X on the device named in the options, if one is named.
+    """Move X to the device named in the options, if one is named.
 
     Memory maps stay on disk; their blocks are moved one by one. A streamed block is
     moved through page-locked memory on a separate stream, while others are processed; a
@@ -270,7 +271,7 @@ def to_device(X: Array, streamed: bool = False) -> Array:
 
 
 def _copy_in_pieces(X: np.ndarray) -> Any:
-    """X on the GPU; one piece is being moved while the next is copied."""
+    """Move X to the GPU: one piece is being moved while the next is copied."""
     import torch
 
     if X.nbytes <= PIECE or not X.flags.c_contiguous:
@@ -284,7 +285,7 @@ def _copy_in_pieces(X: np.ndarray) -> Any:
 
 
 def _page_locked_copy(X: np.ndarray) -> Any:
-    """A copy from which a GPU reads at full speed.
+    """Make a copy from which a GPU reads at full speed.
 
     Several threads copy, because pages of a file come one by one.
     """
@@ -303,7 +304,7 @@ def _page_locked_copy(X: np.ndarray) -> Any:
 
 @lru_cache(maxsize=1)
 def _copiers(pid: int) -> ThreadPoolExecutor:
-    """Threads that copy; `pid` makes a forked child build its own."""
+    """Return threads that copy; `pid` makes a forked child build its own."""
     return ThreadPoolExecutor(COPIERS, "kernlets-copy")
 
 
@@ -314,7 +315,7 @@ def _tensor_dtype(X: np.ndarray) -> Any:
 
 
 def device_text(X: Array) -> str:
-    """The device that X is on, "host" for NumPy arrays."""
+    """Return the name of the device of X, "host" for NumPy arrays."""
     return str(X.device) if is_torch(X) else "host"
 
 
@@ -326,13 +327,13 @@ class GPUMemory(NamedTuple):
 
 
 def gpu_memory(gpu: Any) -> GPUMemory:
-    """The memory of a GPU; the slow query runs at most once a second."""
+    """Return the memory of a GPU; the slow query runs at most once a second."""
     return _gpu_memory(str(gpu), int(time.monotonic()))
 
 
 @lru_cache(maxsize=16)
 def _gpu_memory(gpu: str, second: int) -> GPUMemory:
-    """Memory that torch reserves but does not use counts as free."""
+    """Ask torch; memory that it reserves but does not use counts as free."""
     import torch
 
     free, total = torch.cuda.mem_get_info(gpu)
@@ -363,7 +364,7 @@ def group_sums(
     groups: Array,  # (n,) whole numbers from 0
     n_groups: int,
 ) -> Array:  # (n_groups, p)
-    """Sums over the rows of each group: products, added in the same order each time.
+    """Sum the rows of each group, always in the same order.
 
     In float64 on NumPy, so that the result does not depend on blocks of rows.
     """
@@ -377,7 +378,7 @@ def group_sums(
 
 
 def bincount(numbers: Array, n: int) -> np.ndarray:  # (n,)
-    """How often each of the whole numbers below n occurs."""
+    """Count how often each of the whole numbers below n occurs."""
     if is_torch(numbers):
         return to_numpy(numbers.bincount(minlength=n))
     return np.bincount(numbers, minlength=n)

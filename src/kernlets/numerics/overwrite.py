@@ -12,22 +12,22 @@ from .arrays import Array, is_torch
 
 
 def times(a: Array, b: Array | float) -> Array:
-    """a · b."""
+    """Return a · b."""
     return a * b if is_torch(a) else np.multiply(a, b, out=a)
 
 
 def plus(a: Array, b: Array | float) -> Array:
-    """a + b."""
+    """Return a + b."""
     return a + b if is_torch(a) else np.add(a, b, out=a)
 
 
 def divide(a: Array, b: Array | float) -> Array:
-    """a / b."""
+    """Return a / b."""
     return a / b if is_torch(a) else np.divide(a, b, out=a)
 
 
 def power(a: Array, exponent: float) -> Array:
-    """a to the power `exponent`."""
+    """Return a to the power `exponent`."""
     if is_torch(a):
         return a**exponent
     a **= exponent
@@ -35,12 +35,12 @@ def power(a: Array, exponent: float) -> Array:
 
 
 def exp(a: Array) -> Array:
-    """exp(a)."""
+    """Return exp(a)."""
     return a.exp() if is_torch(a) else np.exp(a, out=a)
 
 
 def tanh(a: Array) -> Array:
-    """tanh(a)."""
+    """Return tanh(a)."""
     return a.tanh() if is_torch(a) else np.tanh(a, out=a)
 
 
@@ -50,7 +50,7 @@ def root(a: Array) -> Array:
 
 
 def not_negative(a: Array) -> Array:
-    """max(a, 0)."""
+    """Return max(a, 0)."""
     return a.clamp(min=0) if is_torch(a) else np.maximum(a, 0, out=a)
 
 

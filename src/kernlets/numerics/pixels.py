@@ -21,7 +21,7 @@ from .arrays import Array
 
 
 def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shape)
-    """All windows of this shape along the first axes of a picture, as a view."""
+    """Return all windows of this shape along the first axes of a picture, as a view."""
     if is_torch(image):
         for axis, length in enumerate(shape):
             image = image.unfold(axis, length, 1)
@@ -30,7 +30,7 @@ def windows(image: Array, shape: tuple[int, ...]) -> Array:  # (a, b, ..., *shap
 
 
 def window_starts(last: int, stride: int) -> np.ndarray:
-    """The starts of windows: 0, stride, 2 stride, ... and the last one."""
+    """Return the starts of windows: 0, stride, 2 stride, ... and the last one."""
     return np.append(np.arange(0, last, stride), last)
 
 
@@ -50,7 +50,7 @@ def random_patches(
 
 
 def as_array(image: Any) -> Any:
-    """A picture as an array of NumPy or torch with its own type."""
+    """Return a picture as an array of NumPy or torch with its own type."""
     return image if is_torch(image) else np.asarray(image)
 
 
@@ -60,7 +60,7 @@ def on_gpu(image: Array) -> bool:
 
 
 def as_pixels(image: Any) -> Array:
-    """A picture as an array of floats in double precision.
+    """Return a picture as an array of floats in double precision.
 
     Its numbers must be integers or floats, (h, w) or (h, w, c).
     """

@@ -15,7 +15,7 @@ TILE = 512  # rows or columns that one thread works on: few enough for several t
 
 
 def matmul(A: Array, B: Array) -> Array:  # (n, k), (k, m) -> (n, m)
-    """A @ B, in tiles over the longer side of the result."""
+    """Return A @ B, in tiles over the longer side of the result."""
     if not (_is_dense(A) and _is_dense(B)) or max(A.shape[0], B.shape[1]) <= TILE:
         return A @ B
     out = np.empty((A.shape[0], B.shape[1]), np.result_type(A, B))
@@ -35,7 +35,7 @@ def cross(A: Array, B: Array) -> Array:  # (n, k), (n, m) -> (k, m)
 
 
 def outer_products(X: Array) -> Array:  # (n, k) -> (n, n)
-    """X @ X.T, one half computed and the other mirrored."""
+    """Return X @ X.T, one half computed and the other mirrored."""
     if not _is_dense(X) or X.shape[0] <= TILE:
         return X @ X.T
     out = np.empty((X.shape[0], X.shape[0]), X.dtype)
@@ -56,7 +56,7 @@ def signed_sums(
     signs: Array,  # (p,)
     k: int,
 ) -> Array:  # (n, k)
-    """The signed sums of the features that share a column."""
+    """Return the signed sums of the features that share a column."""
     if not isinstance(X, np.ndarray):
         return X.new_zeros((X.shape[0], k)).index_add(1, columns, X * signs)
     p = len(columns)
@@ -65,7 +65,7 @@ def signed_sums(
 
 
 def tiles(rows: Array, n_rows: int) -> list[slice]:
-    """Slices of `n_rows` rows that stay in a cache; one slice for tensors."""
+    """Return slices of `n_rows` rows that stay in a cache; one slice for tensors."""
     n = max(rows.shape[0], 1)
     tile_rows = n_rows if isinstance(rows, np.ndarray) else n
     return [slice(i, i + tile_rows) for i in range(0, n, tile_rows)]

@@ -11,7 +11,7 @@ from ..config import options
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A generator for None, a seed, a `RandomState` or a `Generator`."""
+    """Return a generator for None, a seed, a `RandomState` or a `Generator`."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
@@ -27,7 +27,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def row_uniforms(seed: int, first: int, n: int) -> np.ndarray:  # (n,) in [0, 1)
-    """Random numbers of the rows first, first + 1, ..., the same in every call.
+    """Return random numbers of the rows first, first + 1, ..., the same in every call.
 
     A counter-based generator jumps to the first row, so that the numbers of a row do
     not depend on the blocks or machines that hold the rows.

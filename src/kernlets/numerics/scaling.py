@@ -12,13 +12,13 @@ from .arrays import Array, is_torch, namespace, or_wider, row_norms, to_numpy
 
 
 def least_energy(like: Array) -> float:
-    """Squares below this have lost digits in the dtype of `like`."""
+    """Return the number below which squares have lost digits in this dtype."""
     info = namespace(like).finfo(like.dtype)
     return float(info.smallest_normal) / float(info.eps)
 
 
 def power_of_two(size: Array) -> Array:
-    """The largest power of two up to each number, and 1 where there is none.
+    """Return the largest power of two up to each number, and 1 where there is none.
 
     Never below the smallest normal number, so that its inverse is finite.
     """
@@ -31,7 +31,7 @@ def power_of_two(size: Array) -> Array:
 
 
 def peaks(X: Array, axis: int) -> Array:
-    """The largest |entry| of each row (axis 1) or column (axis 0), as one more axis."""
+    """Return the largest |entry| along an axis, which becomes 1."""
     xp = namespace(X)
     return xp.max(xp.abs(X), axis=axis, keepdims=True)
 
@@ -43,7 +43,7 @@ def lengths(X: Array) -> Array:  # (n, p) -> (n,)
 
 
 def largest_entry(like: Array) -> float:
-    """The largest entry of which 2³² squares can be summed."""
+    """Return the largest entry of which 2³² squares can be summed."""
     return float(namespace(like).finfo(like.dtype).max) ** 0.5 / 2**16
 
 
@@ -64,7 +64,7 @@ def check_range(X: Array, name: str = "X") -> None:
 
 
 def typical_length(X: Array, weights: np.ndarray | None = None) -> float:
-    """Root mean square of the lengths of the rows."""
+    """Return the root mean square of the lengths of the rows."""
     row_lengths = to_numpy(lengths(X)).astype(np.float64)
     scale = float(power_of_two(row_lengths.max(initial=0.0)))
     squares = np.square(row_lengths / scale)
@@ -83,7 +83,7 @@ def all_finite(X: Array) -> bool:
 
 
 def unit_rows(X: Array) -> Array:  # (n, p)
-    """The rows divided by their lengths; zero rows stay."""
+    """Return the rows divided by their lengths; zero rows stay."""
     X = X / power_of_two(peaks(X, axis=1))
     norms = namespace(X).sqrt(row_norms(X))
     return X / namespace(X).where(norms > 0, norms, 1.0)[:, None]

@@ -7,7 +7,7 @@ from html import escape
 
 
 def printable(text: object) -> str:
-    r"""Text on one line without control characters.
+    r"""Return text on one line without control characters.
 
     Line breaks become spaces; other characters that cannot be seen, such as those that
     begin escape sequences or turn the direction of writing, are spelled out.
@@ -29,7 +29,7 @@ MARKS = re.compile(r"([\\`*~|#\[\]]|(?<!\w)_|_(?!\w)|(?<=\w)://|(?<=www)\.)", re
 
 
 def markdown_text(text: object) -> str:
-    r"""Text on one line that Markdown shows as it is, without links, pictures or HTML.
+    r"""Return text on one line that Markdown shows as it is, without links or HTML.
 
     >>> markdown_text("![x](http://a.b) <b> n_components")
     '!\\[x\\](http\\://a.b) &lt;b&gt; n_components'
@@ -38,7 +38,7 @@ def markdown_text(text: object) -> str:
 
 
 def size_text(n_bytes: float) -> str:
-    """A size in the unit that fits it.
+    """Return a size in the unit that fits it.
 
     >>> size_text(999), size_text(10_000), size_text(1.5e12)
     ('999 B', '10 kB', '1.5 TB')

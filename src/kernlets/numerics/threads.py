@@ -84,7 +84,7 @@ SMALLEST_POOL = 3  # threads of the smallest pools
 
 @contextmanager
 def threads_if_large(n: int) -> Iterator[None]:
-    """BLAS on `n_threads` threads for a factorisation of n rows, if n is large.
+    """Let BLAS use `n_threads` threads to factor n rows, if n is large.
 
     A call of LAPACK cannot be cut into pieces. So from `MIN_THREADED_ROWS` rows on a
     result may depend on the number of threads, within rounding. Below it, threads save
@@ -133,13 +133,13 @@ def _blas_controller(pid: int) -> Any:
 
 @lru_cache(maxsize=SMALLEST_POOL + 1)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
-    """One pool per size and process; `pid` makes a forked child build its own."""
+    """Return the pool of a size; `pid` makes a forked child build its own."""
     name = "kernlets"
     return ThreadPoolExecutor(n_threads, name, initializer=_limit_this_thread)
 
 
 def _limit_this_thread() -> None:
-    """One BLAS thread for a thread of the pool, where BLAS counts for each thread."""
+    """Set one BLAS thread for a thread of the pool, if BLAS counts for each thread."""
     for library in _blas_libraries():
         if getattr(library, "threading_layer", None) == "openmp":
             library.set_num_threads(1)
@@ -231,7 +231,7 @@ class _Queue(Generic[Item, Result]):
             self._waiting.clear()
 
     def results(self) -> list[Result]:
-        """All results, or the first error."""
+        """Return all results, or the first error."""
         if self._errors:
             raise self._errors[min(self._errors)]
         return [self._results[position] for position in range(len(self._results))]
