@@ -17,7 +17,8 @@ from kernlets.coders import OMP, encode
 from kernlets.datasets import unit_norm
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners import KSVD
-from kernlets.learners.loop import CodeAndUpdate, Monitor, iterate
+from kernlets.learners.code_and_update import CodeAndUpdate
+from kernlets.learners.loop import Monitor, iterate
 from kernlets.updates import KSVDUpdate
 
 SMALL = {

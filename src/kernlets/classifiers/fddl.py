@@ -77,8 +77,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         Number of iterations over codes and atoms.
     random_state : int, RandomState, Generator or None
         Seed of the k-means clusters that give the first atoms.
-    verbose, callback
-        As in `KSVD`.
+    verbose : bool
+        Whether to print a line for each iteration.
+    callback : callable, optional
+        Called after each iteration, as that of `Schedule`; a true result stops the fit.
 
     Attributes
     ----------

@@ -99,11 +99,17 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         X = completed_rows(X, weights)
         self.classes_, labels = np.unique(labels, return_inverse=True)
         self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
-        rng, per_class = generator(self.random_state), self.n_atoms_per_class
-        sizes = class_sizes(per_class, equal_shares, X, labels, self.classes_, weights)
+        rng = generator(self.random_state)
+
+        # First atoms D from the samples of each class, and the pursuit
+        sizes = class_sizes(
+            self.n_atoms_per_class, equal_shares, X, labels, self.classes_, weights
+        )
         self.atom_classes_ = np.repeat(np.arange(len(sizes)), sizes)
         self.coder_ = OMP(self._n_nonzeros(X.shape[1]))
         atoms = self._first_atoms(X, labels, sizes, rng, weights)
+
+        # Atoms and classifier together, LKDL eq. (10)
         self._learn(X, one_hot(labels, len(sizes), X), atoms, sizes, rng, weights)
         return self
 
@@ -149,20 +155,26 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
                 + or_wider(X.dtype)
             )
         root_weights = as_like(root_weights, X)
+
+        # Start: Θ by ridge regression on the codes over the first atoms
         Theta = ridge(ExplicitDictionary(atoms), self.coder_, X, H, self.tau, weights)
         joint_atoms = join_columns(atoms, Theta * root_weights)
         norms = namespace(joint_atoms).sqrt(row_norms(joint_atoms))[:, None]
         start = ExplicitDictionary(joint_atoms / norms)
+
+        # K-SVD on the samples and their weighted labels
         rows = join_columns(X, H * root_weights)
-        checkpoint = Checkpoint.of(
-            self, samples=rows, start=start, **weights_for_digest(weights)
-        )
         alternation = CodeAndUpdate(
             start, rows, self.coder_, KSVDUpdate(), rng, weights=weights
+        )
+        checkpoint = Checkpoint.of(
+            self, samples=rows, start=start, **weights_for_digest(weights)
         )
         self.history_, self.n_iter_ = iterate(
             alternation, Monitor.of(self), checkpoint, rows
         )
+
+        # Atoms of unit norm, and Θ of the same scale
         joint_atoms = alternation.dictionary.weights
         atoms, weighted_Theta = split_joint_atoms(joint_atoms, X.shape[1])
         self.dictionary_ = ExplicitDictionary(atoms)
@@ -227,8 +239,10 @@ class LCKSVDClassifier(JointKSVD):
         was never better than 10 on its data (docs/accuracy.md).
     random_state : int, RandomState, Generator or None
         Seed of the first atoms.
-    verbose, callback
-        As in `KSVD`.
+    verbose : bool
+        Whether to print a line for each iteration.
+    callback : callable, optional
+        Called after each iteration, as that of `Schedule`; a true result stops the fit.
 
     Attributes
     ----------
@@ -314,8 +328,7 @@ class LCKSVDClassifier(JointKSVD):
         if self.variant == 2:
             super()._set_classifier(Theta, X, H, weights)
             return
-        settings = self.coder_, X, H, self.tau
-        self.classifier_ = ridge(self.dictionary_, *settings, weights)
+        self.classifier_ = ridge(self.dictionary_, self.coder_, X, H, self.tau, weights)
         self.label_map_ = self.classifier_ if Theta is None else Theta
 
     @property

@@ -179,10 +179,9 @@ class SampledDictionaries(Estimator):
         """
         check_is_fitted(self)
         X = self.completed(X)
-        xp, self_atoms = namespace(X), self._self_atoms(X)
+        xp = namespace(X)
         contributions, nearest = xp.zeros_like(X), []
-        for member, rows, atoms in self._iterate_views(X):
-            distances = _atom_distances(rows, atoms, member, self_atoms)
+        for member, rows, atoms, distances in self._iterate_members(X):
             indices = xp.argmin(distances, axis=1)
             features = index_like(member.features, X)
             contributions[:, features] += xp.abs(rows - atoms[indices]) * member.factor
@@ -240,14 +239,13 @@ class SampledDictionaries(Estimator):
         """Compute units (median distances, or means where those are 0) and weights."""
         sample = evenly_spaced_sample(X, UNIT_ROWS)
         self.units_ = self.weights_ = np.ones(len(self.atoms_))
-        xp, self_atoms = namespace(sample), self._self_atoms(sample)
-        distances = []
-        for member, rows, atoms in self._iterate_views(sample):
-            nearest = xp.min(_atom_distances(rows, atoms, member, self_atoms), axis=1)
-            distances.append(to_numpy(double(nearest)))
-        self.units_ = np.array([_typical_distance(values) for values in distances])
+        nearest = [
+            to_numpy(double(namespace(sample).min(distances, axis=1)))
+            for _, _, _, distances in self._iterate_members(sample)
+        ]
+        self.units_ = np.array([_typical_distance(values) for values in nearest])
         # Views weigh in inverse proportion to the deviation of their scores.
-        relative = np.stack(distances) / self.units_[:, None]
+        relative = np.stack(nearest) / self.units_[:, None]
         weights = np.empty(len(relative))
         for view in np.unique(self.views_):
             members = self.views_ == view
@@ -259,10 +257,9 @@ class SampledDictionaries(Estimator):
 
     def _block_errors(self, X: Array) -> Array:  # (n,)
         X = self.completed(X)
-        xp, self_atoms = namespace(X), self._self_atoms(X)
+        xp = namespace(X)
         total = xp.zeros_like(X[:, 0])
-        for member, rows, atoms in self._iterate_views(X):
-            distances = _atom_distances(rows, atoms, member, self_atoms)
+        for member, _, _, distances in self._iterate_members(X):
             total += xp.min(distances, axis=1) * member.factor
         return total
 
@@ -272,17 +269,29 @@ class SampledDictionaries(Estimator):
         for atoms, is_used, view, factor in zip(*tables, strict=True):
             yield Member(atoms, np.flatnonzero(is_used), bool(view == 2), float(factor))
 
-    def _iterate_views(self, X: Array) -> Iterator[tuple[Member, Array, Array]]:
-        """Yield each dictionary, with the features of rows and atoms that it uses."""
+    def _iterate_members(
+        self, X: Array
+    ) -> Iterator[tuple[Member, Array, Array, Array]]:
+        """Yield each dictionary, its features of rows and atoms, and their distances.
+
+        Distances are ‖x − z‖₁ for all atoms z, infinite for the row itself as an atom.
+        """
+        self_atoms = index_like(self._self_atoms(X), X)
+        has_self_atoms = bool((self_atoms >= 0).any())
         if hasattr(self, "whitening_"):
             whitened = X @ self.whitening_, self.rows_ @ self.whitening_
         for member in self._members():
             rows, atoms = whitened if member.decorrelated else (X, self.rows_)
-            atoms = atoms[index_like(member.atoms, X)]
+            indices = index_like(member.atoms, X)
+            atoms = atoms[indices]
             if len(member.features) < X.shape[1]:
                 columns = index_like(member.features, X)
                 rows, atoms = rows[:, columns], atoms[:, columns]
-            yield member, rows, atoms
+            distances = l1_distances(rows, atoms)
+            if has_self_atoms:
+                is_self = self_atoms[:, None] == indices
+                distances = namespace(X).where(is_self, float("inf"), distances)
+            yield member, rows, atoms, distances
 
     def _self_atoms(self, X: Array) -> np.ndarray:  # (n,)
         """Return the index of the atom that alone equals each row, or -1."""
@@ -290,21 +299,6 @@ class SampledDictionaries(Estimator):
         index_of = {_key(atoms[i]): int(i) for i in np.flatnonzero(self.is_single_)}
         indices = [index_of.get(_key(row), -1) for row in to_numpy(X)]
         return np.array(indices, dtype=np.int64)
-
-
-def _atom_distances(
-    rows: Array,  # (n, q)
-    atoms: Array,  # (m, q)
-    member: Member,
-    self_atoms: np.ndarray,  # (n,)
-) -> Array:  # (n, m)
-    """‖x − z‖₁ for all atoms z, infinite for the atom that is the row itself."""
-    distances = l1_distances(rows, atoms)
-    if not (self_atoms >= 0).any():
-        return distances
-    numbers = index_like(member.atoms, distances)
-    is_self = index_like(self_atoms, distances)[:, None] == numbers
-    return namespace(distances).where(is_self, float("inf"), distances)
 
 
 def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
