@@ -116,8 +116,8 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
     >>> X = rng.random((20, 3)) @ rng.random((3, 30))
     >>> x = X[:1].copy()
     >>> x[0, :5] += 9
-    >>> found = np.isnan(GrossErrorMask(quantile=0.8).fit(X).transform(x))[0]
-    >>> bool(found[:5].all()), int(found[5:].sum()) < 5
+    >>> is_error = np.isnan(GrossErrorMask(quantile=0.8).fit(X).transform(x))[0]
+    >>> bool(is_error[:5].all()), int(is_error[5:].sum()) < 5
     (True, True)
     """
 
@@ -151,7 +151,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
         self.by_class = by_class
 
     def fit(self, X: Any, y: Any = None) -> GrossErrorMask:
-        """Keep the rows of X, which must be free of gross errors, and their labels y.
+        """Store the rows of X, which must be free of gross errors, and their labels y.
 
         Numbers that are no labels, as of a regression, are ignored.
         """
@@ -191,7 +191,7 @@ class GrossErrorMask(OneToOneFeatureMixin, TransformerMixin, Estimator):
             ones = np.ones(atoms.atoms.shape[1], dtype=atoms.atoms.dtype)
             residuals = atoms.atoms - atoms.reconstruct(atoms.atoms, ones)
             level = max(level, float(np.square(residuals).sum(axis=1).max()))
-        return 1.01 * level  # more than rounding errors
+        return 1.01 * level  # allow for rounding errors
 
     def _unexplained_share(
         self, x: np.ndarray, observed: np.ndarray, sets: list[_Atoms]

@@ -49,8 +49,8 @@ class OutlierExplanation:
     >>> import numpy as np
     >>> from kernlets import DictionaryOutlierDetector
     >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> found = DictionaryOutlierDetector(random_state=0).fit(X)
-    >>> reason = found.explain([[0.1, 12.0, 0.2]])[0]
+    >>> detector = DictionaryOutlierDetector(random_state=0).fit(X)
+    >>> reason = detector.explain([[0.1, 12.0, 0.2]])[0]
     >>> int(reason.order[0]), reason.is_outlier
     (1, True)
     """

@@ -57,10 +57,10 @@ class PatchOutlierDetector(Estimator):
     >>> from kernlets.outliers import PatchOutlierDetector
     >>> rng = np.random.default_rng(0)
     >>> wave = np.sin(np.arange(600) / 4) + 0.05 * rng.standard_normal(600)
-    >>> found = PatchOutlierDetector(patch_size=(25,), random_state=0).fit(wave)
+    >>> detector = PatchOutlierDetector(patch_size=(25,), random_state=0).fit(wave)
     >>> broken = wave[:200].copy()
     >>> broken[90:110] = 0
-    >>> bool(90 <= found.score_map(broken).argmax() < 110)
+    >>> bool(90 <= detector.score_map(broken).argmax() < 110)
     True
     """
 

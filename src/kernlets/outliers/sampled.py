@@ -57,11 +57,11 @@ class SampledDictionaries(Estimator):
     in units of the median over the training rows: 1 is usual, 3 is three times as far.
     Views whose scores vary more weigh less, so that no view dominates.
 
-    Few atoms are the point: a cluster of outliers that makes up 3 % of the rows has no
-    atom in most dictionaries of 16, where one dictionary of all rows represents it
-    perfectly. Where all rows are normal, more atoms are better.
+    Dictionaries are small on purpose: a cluster of outliers that makes up 3 % of the
+    rows has no atom in most dictionaries of 16, where one dictionary of all rows
+    represents it perfectly. Where all rows are normal, more atoms are better.
 
-    A training row is no atom for itself: where a row equals an atom, and no other
+    A training row is not compared with itself: where a row equals an atom, and no other
     training row does, the next atom counts.
 
     Parameters
@@ -106,8 +106,8 @@ class SampledDictionaries(Estimator):
     >>> import numpy as np
     >>> from kernlets.outliers import SampledDictionaries
     >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> found = SampledDictionaries(random_state=0).fit(X)
-    >>> bool(found.errors(np.full((1, 3), 9.0))[0] > 5)
+    >>> model = SampledDictionaries(random_state=0).fit(X)
+    >>> bool(model.errors(np.full((1, 3), 9.0))[0] > 5)
     True
     """
 
@@ -132,7 +132,7 @@ class SampledDictionaries(Estimator):
     }
     _conditions: ClassVar[Conditions] = {
         "units_ must be positive": lambda self: bool((self.units_ > 0).all()),
-        "every dictionary must see a feature": lambda self: bool(
+        "every dictionary must use a feature": lambda self: bool(
             self.features_.any(axis=1).all()
         ),
         "a view without correlations needs whitening_": lambda self: bool(

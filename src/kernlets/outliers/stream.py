@@ -30,7 +30,7 @@ RARE = 4  # far rows are rare while they are less than 1/4 of the window: quarti
 
 
 class StreamOutlierDetector(OutlierDetector):
-    """Outlier detector for a stream of samples that may change its habits.
+    """Outlier detector for a stream of samples whose distribution may change.
 
     Samples are scored by the reconstruction error ‖φ(x) − Dγ‖² first and learned from
     afterwards, a mini-batch at a time:
@@ -44,11 +44,11 @@ class StreamOutlierDetector(OutlierDetector):
       the dictionary does not learn from the sample. Of several such samples in a row
       the first alone counts for the threshold, so that a fault which lasts for some
       time remains an alarm.
-    * When a quarter of the last `window` samples are far out, they are not rare any
-      more: everything is learned anew from the most recent samples, and the alarms end.
+    * When a quarter of the last `window` samples are far out, the stream has changed:
+      everything is learned anew from the most recent samples, and the alarms end.
 
-    Slow changes are learned as the learner forgets: a stream that never rests is for
-    ``RLSDictionary(schedule="forgetting=0.999")``.
+    A learner that forgets follows slow changes. For a stream that changes all the time
+    use ``RLSDictionary(schedule="forgetting=0.999")``.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class StreamOutlierDetector(OutlierDetector):
         The last samples that are not far out, scaled, and their numbers in the stream;
         `explain` compares with them.
     learner_ : estimator
-        The learner as it is now.
+        The current learner.
     mean_, scale_ : arrays (p,)
         Centre and scale of the features.
     n_samples_seen_ : int
@@ -106,11 +106,11 @@ class StreamOutlierDetector(OutlierDetector):
     >>> from kernlets import StreamOutlierDetector
     >>> rows = np.random.default_rng(0).standard_normal((600, 3))
     >>> rows[500] = 9
-    >>> found = StreamOutlierDetector(window=400, random_state=0)
+    >>> detector = StreamOutlierDetector(window=400, random_state=0)
     >>> alarms = []
     >>> for start in range(0, 600, 50):
-    ...     found = found.partial_fit(rows[start : start + 50])
-    ...     alarms += [start + int(i) for i in np.flatnonzero(found.labels_)]
+    ...     detector = detector.partial_fit(rows[start : start + 50])
+    ...     alarms += [start + int(i) for i in np.flatnonzero(detector.labels_)]
     >>> 500 in alarms, len(alarms) < 20
     (True, True)
     """
@@ -143,7 +143,7 @@ class StreamOutlierDetector(OutlierDetector):
         "offset_": schema.Number(),
         "n_restarts_": schema.Whole(),
     }
-    # while rows are gathered for a start
+    # attributes of a detector that gathers its first rows
     _early = (
         *("n_features_in_", "n_samples_seen_", "decision_scores_", "labels_"),
         *("pending_", "n_restarts_"),
@@ -152,7 +152,7 @@ class StreamOutlierDetector(OutlierDetector):
         "learner_ must end in a learner with partial_fit": lambda self: hasattr(
             last_step(self.learner_), "partial_fit"
         ),
-        "recent_far_ must know all of recent_rows_": lambda self: (
+        "recent_far_ must cover recent_rows_": lambda self: (
             len(self.recent_far_) >= self.recent_rows_.shape[0]
         ),
     }
@@ -284,7 +284,7 @@ class StreamOutlierDetector(OutlierDetector):
             )
         return with_seed(self.learner, seed)
 
-    # --------------------------------------------------------------- those that follow
+    # ---------------------------------------------------------- the following samples
 
     def _follow(self, X: Array, n_new: int) -> None:
         """Score and learn batch by batch; store scores and labels of the new rows."""
