@@ -1,14 +1,17 @@
 """Files of models, of unfinished fits, and of rows.
 
 A model is one file in the format safetensors: no pickle, and no code is run on loading.
-`models.py` has `save` and `load` and the layout of a file. `values.py` turns a model
-into JSON and arrays and back; `parameters.py` and `limits.py` refuse what no model has.
-Classes declare their fitted attributes, see `schema`. `checkpoint.py` stores the states
-of unfinished fits, and `atomic_write.py` writes any file completely or not at all.
+`models.py` has `save` and `load` and the layout of a file. `encode.py` turns a model
+into JSON and arrays, and `decode.py` does the reverse; `parameters.py` and `limits.py`
+refuse what no model has. Classes declare their fitted attributes, see `schema`.
+
+`checkpoint.py` stores the states of unfinished fits, and `atomic_write.py` writes any
+file completely or not at all.
 
 `tables.py` reads rows in many formats, and `rows_on_disk.py` opens larger files.
 """
 
+from .encode import PersistenceError
 from .models import (
     FORMAT_VERSION,
     CheckpointError,
@@ -20,7 +23,6 @@ from .models import (
     save,
     save_state,
 )
-from .values import PersistenceError
 
 __all__ = [
     "FORMAT_VERSION",

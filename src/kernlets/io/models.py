@@ -6,7 +6,7 @@ arrays. The header's ``__metadata__`` holds, as text,
 * ``format``: the name of the `Kind`, and ``format_version``
 * ``library_version``, ``sklearn_version``: what wrote the file
 * ``checksum``: SHA-256 of the whole file with these 64 digits set to zero
-* ``tree``: the value as JSON, see `values.py`
+* ``tree``: the value as JSON, see `encode.py`
 * ``notes``: facts beside the value, names and text as JSON, if there are any
 
 The same value gives the same bytes. They are written in one step, and checked before
@@ -30,8 +30,9 @@ from .. import __version__
 from ..contracts import Dictionary
 from ..numerics.text import printable
 from .atomic_write import atomic_write
+from .decode import Decoder
+from .encode import Encoder, PersistenceError
 from .limits import MemoryBudget, check_outline, parse_json
-from .values import Decoder, Encoder, PersistenceError
 
 FORMAT_VERSION = 1
 BLANK = "0" * 64
