@@ -188,8 +188,8 @@ def test_samples_of_each_class_are_for_damage_or_where_asked_for(wine):
     X, _, y, _ = wine
     for robust in (False, True):
         model = AutoDictionaryClassifier(None, robust=robust, max_candidates=6)
-        families = model.fit(X, y)._family_names()
-        assert ("class samples" in families) == robust
+        families = model.fit(X, y)._candidate_families()
+        assert (FAMILIES["class samples"] in families) == robust
 
 
 def test_one_pursuit_per_class_gives_what_the_pipeline_gives():
@@ -222,9 +222,9 @@ def test_samples_that_are_nearly_equal_can_all_be_chosen(dtype):
 def search_that_knows(robust, *known):
     """A search whose outcomes are given: rows, and right ones by kind of damage."""
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
-    search = Search(X, y, ["samples"], Clock(None), robust=robust)
+    search = Search(X, y, [FAMILIES["samples"]], Clock(None), robust=robust)
     for number, (n_rows, hits) in enumerate(known):
-        trial = Trial(Space("none", "rbf", float(number)), "samples", ())
+        trial = Trial(Space("none", "rbf", float(number)), FAMILIES["samples"], ())
         stage = Stage(n_rows, 3)
         found = {1: np.array(hits, float)}
         search.outcomes[trial] = Outcome(trial, stage, found, 100, n_fits=3)
@@ -299,7 +299,7 @@ def test_every_family_says_what_its_settings_are():
 
 def test_small_fits_do_not_make_large_ones_seem_impossible():
     """A third of a second for 200 rows is overhead, not a 1300th of 7000 rows."""
-    trial = Trial(Space("unit", "rbf"), "samples", ())
+    trial = Trial(Space("unit", "rbf"), FAMILIES["samples"], ())
     told = {"n_fits": 3, "seconds": 0.9}
     by_rows = Outcome(trial, Stage(300, 3), **told)
     with_overhead = Outcome(trial, Stage(300, 3), **told, overhead_rows=1000)

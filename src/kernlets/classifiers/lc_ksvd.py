@@ -79,8 +79,26 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         "label_map_": Floats("m", "C"),
     }
 
-    n_nonzero_coefs: Any
-    tau: float
+    def __init__(
+        self,
+        n_atoms_per_class: int | None = None,
+        n_nonzero_coefs: int | None = None,
+        *,
+        beta: float = 1e-2,
+        tau: float = 1.0,
+        max_iter: int = 10,
+        random_state: Any = None,
+        verbose: bool = False,
+        callback: Callable[[dict[str, Any]], Any] | None = None,
+    ) -> None:
+        self.n_atoms_per_class = n_atoms_per_class
+        self.n_nonzero_coefs = n_nonzero_coefs
+        self.beta = beta
+        self.tau = tau
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
 
     @abstractmethod
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:  # (C,)
@@ -307,16 +325,18 @@ class LCKSVDClassifier(JointKSVD):
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.n_nonzero_coefs = n_nonzero_coefs
+        super().__init__(
+            n_atoms_per_class,
+            n_nonzero_coefs,
+            beta=beta,
+            tau=tau,
+            max_iter=max_iter,
+            random_state=random_state,
+            verbose=verbose,
+            callback=callback,
+        )
         self.variant = variant
         self.alpha = alpha
-        self.beta = beta
-        self.tau = tau
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         beta = self.beta if self.variant == 2 else 0.0
@@ -376,27 +396,6 @@ class DKSVDClassifier(JointKSVD):
     >>> model.score(datasets.unit_norm(digits.X_test), digits.y_test) > 0.85
     True
     """
-
-    def __init__(
-        self,
-        n_atoms_per_class: int | None = None,
-        n_nonzero_coefs: int | None = None,
-        *,
-        beta: float = 1e-2,
-        tau: float = 1.0,
-        max_iter: int = 10,
-        random_state: Any = None,
-        verbose: bool = False,
-        callback: Callable[[dict[str, Any]], Any] | None = None,
-    ) -> None:
-        self.n_atoms_per_class = n_atoms_per_class
-        self.n_nonzero_coefs = n_nonzero_coefs
-        self.beta = beta
-        self.tau = tau
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     def _label_weights(self, sizes: np.ndarray) -> np.ndarray:
         return np.full(len(sizes), float(self.beta))

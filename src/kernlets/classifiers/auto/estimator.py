@@ -27,7 +27,7 @@ from ...numerics.random import generator
 from ...sklearn_base import ClassifierMixin
 from ..base import labels_like
 from ..labels import check_labels
-from .candidates import FAMILIES
+from .candidates import FAMILIES, Family
 from .search import Search
 from .trials import Clock, Outcome
 
@@ -173,7 +173,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         )
         labels = check_labels(self, y, X.shape[0])
         self.classes_, class_indices = np.unique(labels, return_inverse=True)
-        families = self._family_names()
+        families = self._candidate_families()
         seed = int(generator(self.random_state).integers(2**31))
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
         host_rows = np.ascontiguousarray(to_numpy(X))
@@ -199,10 +199,10 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.n_candidates_ = len(search.outcomes)
         return self
 
-    def _family_names(self) -> list[str]:
+    def _candidate_families(self) -> list[Family]:
         if self.families is None:
             families = FAMILIES.values()
-            return [f.name for f in families if self.robust or not f.is_for_corruption]
+            return [f for f in families if self.robust or not f.is_for_corruption]
         names = np.atleast_1d(np.asarray(self.families, dtype=object)).tolist()
         unknown_names = [name for name in names if name not in list(FAMILIES)]
         if unknown_names or not names:
@@ -210,7 +210,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             raise ValueError(
                 f"families has {offender}: choose from {', '.join(map(repr, FAMILIES))}"
             )
-        return names
+        return [FAMILIES[name] for name in names]
 
     def _fit_winner(self, search: Search, best: Outcome, X: np.ndarray) -> None:
         """Fit the pipeline of the best trial to all rows, if time allows."""

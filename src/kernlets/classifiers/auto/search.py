@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...config import options
-from .candidates import FAMILIES, Design, Features
+from .candidates import Design, Family, Features
 from .spaces import (
     MIDDLE_WIDTH,
     NARROW_FACTOR,
@@ -55,7 +55,7 @@ class Search:
         self,
         X: np.ndarray,  # (n, p)
         y: np.ndarray,  # (n,) class indices
-        families: list[str],
+        families: list[Family],
         clock: Clock,
         *,
         robust: bool = False,
@@ -81,9 +81,9 @@ class Search:
         # A robust search tries exact dictionaries at once: in narrow kernels, which few
         # landmarks cannot approximate, they are the most robust to corruption.
         self.postponed_families = [
-            name
-            for name in families
-            if FAMILIES[name].is_postponed and not (robust and name == "exact")
+            family
+            for family in families
+            if family.is_postponed and not (robust and family.name == "exact")
         ]
         self.outcomes: dict[Trial, Outcome] = {}
         self.table: list[dict[str, Any]] = []
@@ -100,8 +100,8 @@ class Search:
                 break
             survivors = ranking[: n_survivors[min(i, len(n_survivors) - 1)]]
             if i == 0:  # also the best trial of each family
-                for name in self.families:
-                    survivors += [o for o in ranking if o.trial.family == name][:1]
+                for family in self.families:
+                    survivors += [o for o in ranking if o.trial.family is family][:1]
             trials = list(dict.fromkeys(outcome.trial for outcome in survivors))
             # The last stage only scores the survivors again, without new trials.
             if i == 0 or i + 2 < len(self.stages):
@@ -113,10 +113,10 @@ class Search:
         spaces = first_spaces(self.has_few_rows, FIRST_LANDMARKS, self.robust)
         width = MIDDLE_WIDTH * (NARROW_FACTOR if self.robust else 1.0)
         middle_spaces = [space for space in spaces if space.width == width]
-        names = [n for n in self.families if n not in self.postponed_families]
-        names = names or self.families  # the user asked for postponed families only
-        quick_families = [name for name in names if not FAMILIES[name].is_slow]
-        slow_families = [name for name in names if FAMILIES[name].is_slow]
+        families = [f for f in self.families if f not in self.postponed_families]
+        families = families or self.families  # the user named postponed families only
+        quick_families = [family for family in families if not family.is_slow]
+        slow_families = [family for family in families if family.is_slow]
         quick_trials = _trials_of_families(spaces, quick_families)
         return quick_trials + _trials_of_families(middle_spaces, slow_families)
 
@@ -125,13 +125,13 @@ class Search:
         trials: list[Trial] = []
         for trial in (outcome.trial for outcome in ranking[:N_PARENTS]):
             space, family, setting = trial.space, trial.family, trial.setting
-            settings = FAMILIES[family].near_settings(setting)
+            settings = family.near_settings(setting)
             spaces = near_spaces(space, min(MOST_LANDMARKS, len(self.y)))
             trials += [Trial(space, family, other) for other in settings]
             trials += [Trial(other, family, setting) for other in spaces]
         best_spaces = list(dict.fromkeys(outcome.trial.space for outcome in ranking))
-        for name in [] if self.has_few_rows else self.postponed_families:
-            trials += _trials_of_families(best_spaces[:2], [name])
+        for family in [] if self.has_few_rows else self.postponed_families:
+            trials += _trials_of_families(best_spaces[:2], [family])
         return trials
 
     def _admit(self, trials: list[Trial]) -> list[Trial]:
@@ -141,7 +141,7 @@ class Search:
             trial
             for trial in dict.fromkeys(trials)
             if trial not in self.outcomes
-            and FAMILIES[trial.family].is_suitable(trial.space, n_rows, self.robust)
+            and trial.family.is_suitable(trial.space, n_rows, self.robust)
         ]
         if self.n_candidates_left is not None:
             trials = trials[: self.n_candidates_left]
@@ -161,7 +161,7 @@ class Search:
         for trial in trials:
             # All trials of a space share its map. In the first stage slow families
             # are tried after the quick ones.
-            is_slow = number == 0 and FAMILIES[trial.family].is_slow
+            is_slow = number == 0 and trial.family.is_slow
             groups.setdefault((trial.space, is_slow), []).append(trial)
         ranking: list[Outcome] = []
         for group in groups.values():
@@ -191,11 +191,11 @@ class Search:
         similar = self.outcomes.get(trial)
         if similar is None:
             measured = [o for o in (*ranking, *self.outcomes.values()) if o.n_fits]
-            of_family = [o for o in measured if o.trial.family == trial.family]
+            of_family = [o for o in measured if o.trial.family is trial.family]
             if not measured:
                 return True
             similar = max(of_family or measured, key=lambda o: o.fit_seconds(n_rows))
-        seconds = similar.stage_seconds(stage)
+        seconds = stage.n_folds * stage.repeats * similar.fit_seconds(stage.n_train)
         fits_into_share = self.clock.allows(seconds, time_share) or not ranking
         return fits_into_share and self.clock.allows(
             seconds + similar.fit_seconds(n_rows)
@@ -247,7 +247,7 @@ class Search:
         n_threads = 1 if len(features.y) < ROWS_FOR_THREADS else options.n_threads
         try:
             with options(n_threads=n_threads):
-                hits = FAMILIES[trial.family].score(features, trial.setting)
+                hits = trial.family.score(features, trial.setting)
         except FAILURES as error:
             outcome.error = f"{type(error).__name__}: {error}"
             return
@@ -309,9 +309,8 @@ class Search:
 
     def steps(self, outcome: Outcome, rows: np.ndarray) -> list[Any]:
         """Return the pipeline steps of a trial for a fit to these rows."""
-        trial = outcome.trial
-        design, family = self._design(trial.space, rows), FAMILIES[trial.family]
-        steps = family.steps(design, trial.setting, outcome.best_value)
+        trial, design = outcome.trial, self._design(outcome.trial.space, rows)
+        steps = trial.family.steps(design, trial.setting, outcome.best_value)
         return [*scalers(trial.space.scale), *steps]
 
     def affordable_rows(self, outcome: Outcome) -> np.ndarray:
@@ -327,11 +326,11 @@ class Search:
         return np.sort(self.order[:n_affordable])
 
 
-def _trials_of_families(spaces: list[Space], names: list[str]) -> list[Trial]:
+def _trials_of_families(spaces: list[Space], families: list[Family]) -> list[Trial]:
     """Return the trials of the first settings of families in these spaces."""
     return [
-        Trial(space, name, setting)
+        Trial(space, family, setting)
         for space in spaces
-        for name in names
-        for setting in FAMILIES[name].first_settings
+        for family in families
+        for setting in family.first_settings
     ]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...datasets.image_rows import add_noise, drop_pixels
-from .candidates import FAMILIES, Hits, Setting
+from .candidates import Family, Hits, Setting
 from .spaces import Space
 
 FIRST_ROWS, ROWS_PER_CLASS, FACTOR = 300, 10, 3
@@ -53,7 +53,7 @@ class Trial:
     """A candidate, except for the value of `Family.value_name`."""
 
     space: Space
-    family: str
+    family: Family
     setting: Setting
 
 
@@ -134,17 +134,13 @@ class Outcome:
         return seconds_per_fit * self._cost(n_rows) / self._cost(self.stage.n_train)
 
     def _cost(self, n_rows: int) -> float:
-        cost, space = FAMILIES[self.trial.family].cost, self.trial.space
+        cost, space = self.trial.family.cost, self.trial.space
         overhead = cost(space, self.overhead_rows) if self.overhead_rows else 0.0
         return cost(space, n_rows) + overhead
 
-    def stage_seconds(self, stage: Stage) -> float:
-        """Predict the time of a trial in another stage."""
-        return stage.n_folds * stage.repeats * self.fit_seconds(stage.n_train)
-
     def row_of_table(self) -> dict[str, Any]:
         """Return a row of `table_`, which has plain values only."""
-        space, family = self.trial.space, FAMILIES[self.trial.family]
+        space, family = self.trial.space, self.trial.family
         names = family.setting_names
         setting = dict(zip(names, map(float, self.trial.setting), strict=True))
         if family.value_name and self.hits:
@@ -156,7 +152,7 @@ class Outcome:
             "kernel": space.kernel,
             "width": float(space.width),
             "n_landmarks": int(space.n_landmarks),
-            "family": self.trial.family,
+            "family": family.name,
             "setting": setting,
             "score": float(self.score) if self.error is None else None,
             "seconds": float(self.seconds),
