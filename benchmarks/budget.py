@@ -39,7 +39,7 @@ BOTH = ("[-1, 1] / 16", "unit norm")
 
 
 def rules(method: str, budget: int) -> dict[str, Any]:
-    """Parameters of the learner in which the methods differ."""
+    """Rules of the budget in which the methods differ."""
     from kernlets.updates import Coherence, ReconstructionCost, StochasticGradient
 
     half = ReconstructionCost(1.2, half=True)
@@ -54,7 +54,7 @@ def rules(method: str, budget: int) -> dict[str, Any]:
         "feature space, least error": {"update": "feature", "pruning": "error"},
         "feature space, merging": {"update": "feature", "pruning": "merge"},
         "γ = 0.8": {"admission": Coherence(0.8)},
-        ANCHORS: {"admission": Coherence(0.8), "n_components": 1, "max_iter": 1},
+        ANCHORS: {"admission": Coherence(0.8)},
         "γ = 0.8, rejected skipped": {"admission": Coherence(0.8), "update": skip},
         "ε = 1.2": {"admission": ReconstructionCost(1.2)},
         HALF: {"admission": half},
@@ -79,17 +79,18 @@ def load_splits(case: Case) -> Iterator[Split]:
 
 class Kernlets(OnSplits):
     def model(self, seed: int) -> Any:
-        from kernlets import BudgetKernelDL, ResidualClassifier
+        from kernlets import Budget, BudgetKernelDL, ResidualClassifier
         from papers.exhibits.budget import KERNEL
 
         case = self.case
         parameters = {
             "n_components": ATOMS if case["data"] == "usps" else 10,
             "max_iter": PASSES,
-            "budget": case["budget"],
+            "budget": Budget(case["budget"], **rules(case["method"], case["budget"])),
             "random_state": seed,
-            **rules(case["method"], case["budget"]),
         }
+        if case["method"] == ANCHORS:
+            parameters |= {"n_components": 1, "max_iter": 1}
         return ResidualClassifier(BudgetKernelDL(KERNEL, **parameters))
 
     def score(self, split: Split, seed: int) -> tuple[Any, float, float]:

@@ -13,7 +13,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 
-from kernlets import BudgetKernelDL, StochasticGradient
+from kernlets import Budget, BudgetKernelDL, StochasticGradient
 
 BLOCK, N_BLOCKS = 200, 120
 rng = np.random.default_rng(0)
@@ -36,9 +36,8 @@ def block(number: int) -> np.ndarray:  # (BLOCK, 2)
 
 def learner(patience: int | None) -> BudgetKernelDL:
     update = StochasticGradient("feature", step=0.2, penalty=0.01, patience=patience)
-    return BudgetKernelDL(
-        "rbf:0.4", 30, budget=40, update=update, pruning="error", random_state=0
-    )
+    budget = Budget(40, update=update, pruning="error")
+    return BudgetKernelDL("rbf:0.4", 30, budget=budget, random_state=0)
 
 
 patient, plain = learner(200), learner(None)

@@ -26,6 +26,7 @@ from kernlets import (
     KSVD,
     OMP,
     RBF,
+    Budget,
     BudgetKernelDL,
     Clipped,
     DictionaryOutlierDetector,
@@ -104,16 +105,18 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "units": lambda: IKAMap(basis="relu", n_landmarks=9),
     "odd hybrid": lambda: HybridMap(n_landmarks=9, n_components=4, n_random=7),
     "error pruning": lambda: BudgetKernelDL(
-        "rbf:1", 8, n_nonzero_coefs=2, budget=12, pruning="error", update="feature"
+        "rbf:1", 8, n_nonzero_coefs=2, budget=Budget(12, "all", "feature", "error")
     ),
     "merging": lambda: BudgetKernelDL(
         "laplacian",
         8,
         coder=Lasso(0.02),
-        budget=12,
-        pruning="merge",
+        budget=Budget(
+            12,
+            update=StochasticGradient(step=DecayingStep(0.02), patience=5),
+            pruning="merge",
+        ),
         max_iter=2,
-        update=StochasticGradient(step=DecayingStep(0.02), patience=5),
     ),
     "fisher": lambda: KSADClassifier("poly:2", dictionary="fisher", n_neighbors=3),
     "global scheme": lambda: FDDLClassifier(4, scheme="global", simplified=True),

@@ -12,7 +12,7 @@ from sklearn.metrics import precision_score
 from kernlets.classifiers import ResidualClassifier
 from kernlets.learners import BudgetKernelDL
 from kernlets.numerics.arrays import to_numpy
-from kernlets.updates.budget_rules import Admission, Coherence, ReconstructionCost
+from kernlets.updates import Admission, Budget, Coherence, ReconstructionCost
 
 from ..claims import Parts, highest_at, lead, rises
 from ..data import Images, digit_images
@@ -62,7 +62,7 @@ def halves(y: np.ndarray, seed: int, per_class: int) -> tuple[np.ndarray, np.nda
     return np.concatenate(chosen), test
 
 
-class Budget(Study):
+class BudgetStudy(Study):
     """Macro precision of ten dictionaries that learn from passes over the images."""
 
     sizes = SIZES
@@ -85,10 +85,10 @@ class Budget(Study):
             KERNEL,
             sizes["atoms"],
             max_iter=sizes["passes"],
-            budget=case.get("budget", 250),
-            admission=self.admission(case),
+            budget=Budget(
+                case.get("budget", 250), self.admission(case), **self.changes(case)
+            ),
             random_state=seed,
-            **self.changes(case),
         )
         model = ResidualClassifier(learner).fit(data.X, data.y)
         found = to_numpy(model.predict(data.X_test))
@@ -108,7 +108,7 @@ PRUNED, DRAWN = "pruning", "random set"
 FEATURE = "feature space, least error (ours)"
 
 
-class Budgets(Budget):
+class Budgets(BudgetStudy):
     """The effect of the budget when every sample is admitted."""
 
     name = "budget.sizes"
@@ -128,7 +128,7 @@ class Budgets(Budget):
         return feature if case["method"] == FEATURE else {}
 
 
-class Thresholds(Budget):
+class Thresholds(BudgetStudy):
     """Samples that are coherent with an anchor are not admitted."""
 
     name = "budget.coherence"
@@ -150,7 +150,7 @@ AGAIN = "half the cost, samples stored again"
 IN_FEATURES = "half the cost, feature space"
 
 
-class Costs(Budget):
+class Costs(BudgetStudy):
     """Samples that are represented well are not admitted."""
 
     name = "budget.cost"
@@ -181,7 +181,7 @@ class Costs(Budget):
 BOTH = "γ = 0.8"
 
 
-class Evolution(Budget):
+class Evolution(BudgetStudy):
     """Coherence and budget together."""
 
     name = "budget.evolution"

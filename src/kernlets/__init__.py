@@ -33,7 +33,7 @@ _HOMES = {
     "coders": "OMP Lasso Ridge Threshold",
     "dictionaries": "ExplicitDictionary KernelDictionary",
     "updates": (
-        "AnchorDescent BabelMeasure Coherence FeatureDistance LinearDependence "
+        "AnchorDescent BabelMeasure Budget Coherence FeatureDistance LinearDependence "
         "ReconstructionCost StochasticGradient"
     ),
     "coders.group": "GroupOMP",

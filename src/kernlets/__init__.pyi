@@ -86,6 +86,7 @@ from .coders.group import GroupOMP as GroupOMP
 from .coders.simultaneous import SimultaneousOMP as SimultaneousOMP
 from .updates import AnchorDescent as AnchorDescent
 from .updates import BabelMeasure as BabelMeasure
+from .updates import Budget as Budget
 from .updates import Coherence as Coherence
 from .updates import FeatureDistance as FeatureDistance
 from .updates import LinearDependence as LinearDependence

@@ -14,6 +14,7 @@ from kernlets import (
     KSVD,
     OMP,
     RBF,
+    Budget,
     BudgetKernelDL,
     FourierMap,
     KernelKSVD,
@@ -30,8 +31,8 @@ from kernlets.updates import KSVDUpdate
 NAMES = {
     "kernel": [("poly:2", "degree", 3), ("rbf", "gamma", 0.5)],
     "coder": [("lasso:0.1", "alpha", 0.3), ("omp:3", "n_nonzero_coefs", 4)],
-    "update": [("ksvd", "exact", True), ("parameter", "penalty", 0.5)],
-    "admission": [("coherence", "threshold", 0.3)],
+    "update": [("ksvd", "exact", True)],
+    "schedule": [("tol=0.01", "n_init", 2)],
 }
 
 
@@ -39,12 +40,7 @@ def cases():
     for Estimator in registry.estimators():
         for name in sorted(NAMES.keys() & Estimator._get_param_names()):
             for case in NAMES[name]:
-                if name != "update" or takes_update(Estimator, case[0]):
-                    yield Estimator, name, *case
-
-
-def takes_update(Estimator, text):
-    return (text == "parameter") == (Estimator is BudgetKernelDL)
+                yield Estimator, name, *case
 
 
 @pytest.mark.parametrize(("Estimator", "name", "text", "inner", "value"), list(cases()))
@@ -61,6 +57,17 @@ def test_parameters_of_what_a_string_names(Estimator, name, text, inner, value):
     assert getattr(getattr(clone(model), name), inner) == value
     with pytest.raises(ValueError, match="Invalid parameter"):
         Estimator(**{name: text}).set_params(**{f"{name}__nothing": 1})
+
+
+def test_parameters_of_the_rules_of_a_budget():
+    model = BudgetKernelDL(budget=40)
+    assert model.get_params()["budget__n_anchors"] == model.budget == 40
+    model = BudgetKernelDL(budget=Budget(40, "coherence:0.9"))
+    assert model.get_params()["budget__admission__threshold"] == 0.9
+    values = {"budget__admission__threshold": 0.3, "budget__update__penalty": 0.5}
+    changed = clone(model).set_params(**values)
+    assert values.items() <= changed.get_params().items()
+    assert changed.budget.n_anchors == 40 and model.budget.admission == "coherence:0.9"
 
 
 @pytest.mark.parametrize("Estimator", registry.estimators())

@@ -9,6 +9,7 @@ from sklearn.linear_model import Lasso as SklearnLasso
 from kernlets import (
     OMP,
     BabelMeasure,
+    Budget,
     BudgetKernelDL,
     FeatureDistance,
     Lasso,
@@ -21,7 +22,7 @@ from kernlets import (
     options,
     save,
 )
-from kernlets.updates.budget_rules import (
+from kernlets.updates import (
     Admission,
     Coherence,
     DecayingStep,
@@ -29,10 +30,12 @@ from kernlets.updates.budget_rules import (
     RootStep,
     StochasticGradient,
 )
+from kernlets.updates.admission import as_admission
 
 ALPHA = 0.05  # λ
 EXACT = Lasso(ALPHA, max_iter=10_000, tol=1e-12)
 KERNEL = Polynomial(3, coef0=1.0)
+RULES = ("budget", "admission", "update", "pruning")
 
 
 @pytest.fixture
@@ -42,12 +45,11 @@ def X(rng):
 
 
 def learner(kernel=KERNEL, m=5, **changes):
-    settings = {
-        "coder": EXACT,
-        "budget": 100,
-        "admission": Admission(n_first=8),
-        "random_state": 0,
-    }
+    """A learner; the number of anchors and other rules may be among the changes."""
+    rules = {"budget": 100, "admission": Admission(n_first=8)}
+    rules |= {name: changes.pop(name) for name in RULES if name in changes}
+    budget = Budget(rules.pop("budget"), **rules)
+    settings = {"coder": EXACT, "budget": budget, "random_state": 0}
     return BudgetKernelDL(kernel, m, **(settings | changes))
 
 
@@ -258,8 +260,8 @@ def test_further_criteria_of_admission(name, loops, X, tmp_path):
         before = len(stream.anchors_)
         assert len(stream.partial_fit(X).anchors_) == before  # none of them again
     save(stream, tmp_path / "model")
-    assert load(tmp_path / "model").admission.threshold == rule.threshold
-    by_name = learner(admission=name)._admission()
+    assert load(tmp_path / "model").budget.admission.threshold == rule.threshold
+    by_name = as_admission(name)
     assert type(by_name) is type(rule)
 
 
@@ -374,7 +376,8 @@ def test_idle_atoms_begin_anew(space):
     used, errors = {}, {}
     for patience in (None, 100):
         update = StochasticGradient(space, step=0.05, patience=patience)
-        found = BudgetKernelDL("rbf:1", 12, budget=30, update=update, random_state=0)
+        budget = Budget(30, update=update)
+        found = BudgetKernelDL("rbf:1", 12, budget=budget, random_state=0)
         for block in turning(40, np.random.default_rng(0)):
             found.partial_fit(block)
         codes = found.transform(block)
@@ -393,7 +396,7 @@ def test_an_idle_atom_becomes_the_newest_anchor(X):
     before, atom = first.coefs_.copy(), int(np.abs(first.transform(x)).argmin())
     assert first.transform(x)[0, atom] == 0  # it stays idle
     first.stock_.idle[atom] = 50
-    first.set_params(update=StochasticGradient(step=1e-13, patience=10))
+    first.set_params(budget__update=StochasticGradient(step=1e-13, patience=10))
     after = first.partial_fit(x).coefs_
     others = np.arange(len(before)) != atom
     np.testing.assert_allclose(after[others, :8], before[others], atol=1e-6)

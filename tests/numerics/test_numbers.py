@@ -18,6 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from kernlets import (
     KSVD,
     MOD,
+    Budget,
     BudgetKernelDL,
     Callable,
     DictionaryOutlierDetector,
@@ -108,9 +109,7 @@ LEARNERS = {
         kernel,
         5,
         n_nonzero_coefs=2,
-        budget=8,
-        update="feature",
-        pruning="error",
+        budget=Budget(8, update="feature", pruning="error"),
         max_iter=2,
     ),
     "nystroem": lambda kernel: NystroemMap(kernel, n_landmarks=8),
@@ -373,9 +372,7 @@ def test_budget_goes_on_learning_after_giants(kernel, space, pruning, rng):
         kernel,
         12,
         n_nonzero_coefs=2,
-        budget=30,
-        update=space,
-        pruning=pruning,
+        budget=Budget(30, update=space, pruning=pruning),
         random_state=0,
     )
     test, warned = low_rank(rng, 200), r"60 samples were not learned from.*UnitNorm"
@@ -409,9 +406,7 @@ def test_budget_above_the_rank_of_the_kernel_matrix(space, rng):
         "linear",
         12,
         n_nonzero_coefs=2,
-        budget=30,
-        update=space,
-        pruning="error",
+        budget=Budget(30, update=space, pruning="error"),
         random_state=0,
     )
     errors = []

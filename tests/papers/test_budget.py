@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import precision_score
 
-from kernlets import BudgetKernelDL, ResidualClassifier
+from kernlets import Budget, BudgetKernelDL, ResidualClassifier
 from kernlets.updates import Coherence, StochasticGradient
 from papers.exhibits.budget import KERNEL, stream
 from papers.published import numbers
@@ -30,7 +30,8 @@ def digits(seed, unit_norm=False):
 def precision(seed, unit_norm=False, **parameters):
     """Macro precision of a dictionary per digit on 4649 images."""
     X, y, new, truth = digits(seed, unit_norm)
-    learner = BudgetKernelDL(KERNEL, 50, max_iter=20, random_state=seed, **parameters)
+    budget = Budget(**parameters)
+    learner = BudgetKernelDL(KERNEL, 50, max_iter=20, budget=budget, random_state=seed)
     found = ResidualClassifier(learner).fit(X, y).predict(new)
     return precision_score(truth, found, average="macro", zero_division=0)
 
@@ -41,7 +42,7 @@ def mean_precision(**parameters):
 
 def test_pruning_beats_random_anchors():
     pruned, drawn = (
-        mean_precision(budget=25, admission=admission)
+        mean_precision(n_anchors=25, admission=admission)
         for admission in ("all", Coherence(0.0, n_first=25))
     )
     assert pruned > 0.92  # a little less than published with 200 passes
@@ -52,13 +53,13 @@ def test_pruning_beats_random_anchors():
 @pytest.mark.parametrize(("space", "least"), [("parameter", 0.959), ("feature", 0.963)])
 def test_stable_with_all_images(space, least, unit_norm):
     """Published as the best of all budgets; rounding alone moves it by .002."""
-    assert mean_precision(budget=250, update=space, unit_norm=unit_norm) > least
+    assert mean_precision(n_anchors=250, update=space, unit_norm=unit_norm) > least
 
 
 def test_the_printed_steps_explode():
     printed = StochasticGradient(guard=False)
     with pytest.warns(UserWarning, match="too long"):
-        assert precision(0, unit_norm=True, budget=250, update=printed) < 0.85
+        assert precision(0, unit_norm=True, n_anchors=250, update=printed) < 0.85
 
 
 def test_sizes_of_coherent_sets():
@@ -67,7 +68,7 @@ def test_sizes_of_coherent_sets():
     Pixels are scaled by the largest norm of an image, 15.63, in place of 16.
     """
     learner = BudgetKernelDL(
-        KERNEL, 1, max_iter=1, budget=250, admission=Coherence(0.8), random_state=0
+        KERNEL, 1, max_iter=1, budget=Budget(250, Coherence(0.8)), random_state=0
     )
     counts = []
     for seed in range(10):
@@ -80,4 +81,4 @@ def test_sizes_of_coherent_sets():
 
 def test_coherent_sets_suffice():
     """With 158 of 250 images per digit on average; re-measured .966 on one split."""
-    assert mean_precision(budget=250, admission=Coherence(0.8)) > 0.962
+    assert mean_precision(n_anchors=250, admission=Coherence(0.8)) > 0.962

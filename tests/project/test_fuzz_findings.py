@@ -20,6 +20,7 @@ from kernlets import (
     RBF,
     AffineInvariant,
     AutoDictionaryClassifier,
+    Budget,
     BudgetKernelDL,
     Bures,
     Clipped,
@@ -193,11 +194,11 @@ def test_atoms_that_are_differences_of_near_equal_samples_have_unit_norm(rng):
 
 def test_coefficients_over_dependent_anchors_stay_small():
     """With 20 anchors in three dimensions the norms were made of rounding errors."""
-    settings = {"admission": "cost", "pruning": "error", "update": "feature"}
+    budget = Budget(admission="cost", update="feature", pruning="error")
     for seed in (0, 5, 26):
         X = np.random.default_rng(seed).standard_normal((33, 3))
         model = BudgetKernelDL(
-            "linear", 3, n_nonzero_coefs=1, max_iter=6, random_state=58, **settings
+            "linear", 3, n_nonzero_coefs=1, max_iter=6, budget=budget, random_state=58
         )
         dictionary = model.fit(UnitNorm().fit_transform(X)).dictionary_
         assert len(dictionary.anchors) > 10
@@ -621,7 +622,8 @@ def test_lazy_rows_are_collected(rng, tmp_path):
 @pytest.mark.parametrize("loops", ["reference", "numba"])
 def test_the_inverse_over_dependent_anchors_stays_finite(loops, rng):
     line = 500 * rng.standard_normal((60, 1)) * rng.standard_normal(5)
-    model = BudgetKernelDL("rbf:1000", 3, pruning="merge", update="feature")
+    budget = Budget(update="feature", pruning="merge")
+    model = BudgetKernelDL("rbf:1000", 3, budget=budget)
     with options(loops=loops):
         model.set_params(max_iter=1, random_state=0).fit(line)
     stock = model.stock_

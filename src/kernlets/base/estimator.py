@@ -59,7 +59,65 @@ _SENDER = "_sender_options"
 _LIMITED = "_on_own_threads"
 
 
-class Estimator(CallbackSupportMixin, BaseEstimator):
+class NamedParts(BaseEstimator):
+    """An object with parameters that may be names of others, whose parameters it has.
+
+    ``kernel="poly:2"`` is such a name, and ``kernel__degree`` a parameter of both.
+    """
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with `deep` also those of components, given or named.
+
+        A component that is given by its name stays a name.
+        """
+        params = super().get_params(deep=deep)
+        for name, value in list(params.items()) if deep else ():
+            if not _may_name_a_part(value) or "__" in name:
+                continue
+            try:
+                component = self._named_part(name, value)
+            except (TypeError, ValueError):
+                continue  # `fit` says what is wrong with the name
+            if hasattr(component, "get_params"):
+                component_params = component.get_params(deep=True).items()
+                params.update(
+                    {f"{name}__{key}": value for key, value in component_params}
+                )
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, also those of components (``kernel__degree=3``).
+
+        A component that is given by its name becomes the object that it names.
+        """
+        nested: dict[str, dict[str, Any]] = {}
+        for key in params:
+            name, separator, inner_name = key.partition("__")
+            if separator:
+                nested.setdefault(name, {})[inner_name] = params[key]
+        for name, component_params in nested.items():
+            value = params.get(name, getattr(self, name, None))
+            if _may_name_a_part(value):
+                component = self._named_part(name, value)
+            else:  # a copy, because a fitted model may hold the object
+                component = clone(value) if hasattr(value, "set_params") else None
+            if component is None and name in type(self)._get_param_names():
+                _refuse_params_of_none(name, component_params, value)
+            if component is not None:
+                params = {k: v for k, v in params.items() if not _is_inside(k, name)}
+                params[name] = component.set_params(**component_params)
+        if not params.keys() <= set(self._get_param_names()):
+            return super().set_params(**params)  # raises an error with all names
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def _named_part(self, name: str, value: Any) -> Any:
+        """Return the object that a text, a number or None in a parameter means."""
+        return NAMED[name](value) if name in NAMED else None
+
+
+class Estimator(CallbackSupportMixin, NamedParts):
     """Base of learners, maps, classifiers and detectors.
 
     * Inside its methods BLAS runs on one thread; threads are the library's own, as
@@ -68,8 +126,9 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
       adopts the sender's options.
     * scikit-learn's callbacks, set by `set_callbacks`, are called at each fit.
     * The index of a dataframe is stored, so that an explanation can name its rows.
-    * A parameter may be a name such as ``kernel="poly:2"``; the parameters of the named
-      object are those of the estimator, too: ``kernel__degree``.
+    * A parameter may be a name such as ``kernel="poly:2"`` (`NamedParts`). Until the
+      next fit a fitted model works with the parameters of its fit, except for those in
+      `_acts_at_once`.
     * A notebook shows a fitted estimator with its atoms and its history.
     * If a GPU runs out of memory, a MemoryError says what to do; a matrix that cannot
       be factored is a ValueError. NumPy does not warn of overflow in between, because
@@ -103,59 +162,6 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         if "text/html" in bundle:
             bundle["text/html"] += portrait(self)
         return bundle
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with `deep` also those of components, given or named.
-
-        A component that is given by its name stays a name.
-        """
-        params = super().get_params(deep=deep)
-        for name, value in list(params.items()) if deep else ():
-            if not _may_name_a_part(value) or "__" in name:
-                continue
-            try:
-                component = self._named_part(name, value)
-            except (TypeError, ValueError):
-                continue  # `fit` says what is wrong with the name
-            if component is not None:
-                component_params = component.get_params(deep=True).items()
-                params.update(
-                    {f"{name}__{key}": value for key, value in component_params}
-                )
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, also those of components (``kernel__degree=3``).
-
-        A component that is given by its name becomes the object that it names. Until
-        the next fit a fitted model works with the parameters of its fit, except for
-        those in `_acts_at_once`.
-        """
-        nested: dict[str, dict[str, Any]] = {}
-        for key in params:
-            name, separator, inner_name = key.partition("__")
-            if separator:
-                nested.setdefault(name, {})[inner_name] = params[key]
-        for name, component_params in nested.items():
-            value = params.get(name, getattr(self, name, None))
-            if _may_name_a_part(value):
-                component = self._named_part(name, value)
-            else:  # a copy, because a fitted model may hold the object
-                component = clone(value) if hasattr(value, "set_params") else None
-            if component is None and name in type(self)._get_param_names():
-                _refuse_params_of_none(name, component_params, value)
-            if component is not None:
-                params = {k: v for k, v in params.items() if not _is_inside(k, name)}
-                params[name] = component.set_params(**component_params)
-        if not params.keys() <= set(self._get_param_names()):
-            return super().set_params(**params)  # raises an error with all names
-        for name, value in params.items():
-            setattr(self, name, value)
-        return self
-
-    def _named_part(self, name: str, value: Any) -> Any:
-        """Return the object that a text or None in a parameter means; None if none."""
-        return NAMED[name](value) if name in NAMED else None
 
     @property
     def _n_tasks(self) -> int | None:
@@ -220,8 +226,9 @@ def as_fitted(estimator: Any) -> Any:
 
 
 def _may_name_a_part(value: Any) -> bool:
-    """Whether a parameter may stand for an object: a text, or None for the default."""
-    return value is None or isinstance(value, str)
+    """Whether a parameter may stand for an object: a text, a number, or None."""
+    is_flag = isinstance(value, bool)
+    return value is None or (isinstance(value, (str, int)) and not is_flag)
 
 
 def _is_inside(key: str, name: str) -> bool:

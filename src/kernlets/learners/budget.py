@@ -24,21 +24,14 @@ from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows, filled_over
 from ..kernels.indefinite import check_kernel
 from ..kernels.samples import check_samples, describe_input, takes_missing
-from ..loops.budget.types import Rules
 from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
 from ..numerics.convergence import warn_unfinished
 from ..numerics.random import generator
 from ..numerics.scaling import all_finite, quiet
 from ..numerics.threads import serial_blas
 from ..schema import Declared, Part, Whole, check
-from ..updates.admission import ADMISSIONS
-from ..updates.budget_rules import (
-    PRUNINGS,
-    Admission,
-    StochasticGradient,
-    pursuit_of,
-    tolerances,
-)
+from ..updates.admission import as_admission
+from ..updates.budget_rules import Budget, as_budget, as_gradient_step, pursuit_of
 from .base import DictionaryLearner
 from .budget_anchors import GIANT, AnchorStock
 from .kernel_learner import KernelAtoms
@@ -80,19 +73,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         Number of passes over X in `fit`, each in a new random order.
     init : "normal" or array (n_first, n_components)
         Coefficients of the first anchors: 0.1 times standard normal, or the given ones.
-    budget : int
-        Largest number of anchors.
-    admission : {"all", "coherence", "cost", "distance", "babel", "dependence"} or rule
-        Which samples may become anchors: all, ``Coherence(0.8)``,
-        ``ReconstructionCost(1.2)``, ``FeatureDistance(0.6)``, ``BabelMeasure(10)``,
-        ``LinearDependence(0.1)``. A sample is not stored twice, unless the first or
-        the third of these rules is given with ``repeats=True``.
-    update : {"parameter", "feature"} or StochasticGradient
-        The space of the gradient step; an object also sets its length and more.
-    pruning : {"row-norm", "error", "merge"}
-        Remove the anchor with the smallest row of Ω, eq. (23); or the anchor whose
-        projection on all others changes D least, and add its part to them; or the
-        anchor that a single other anchor replaces best.
+    budget : int or Budget
+        Largest number of anchors, or also the rules of admission, update and pruning:
+        ``Budget(40, "coherence", pruning="error")``.
     schedule, random_state, verbose, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
@@ -135,10 +118,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         "kernel": [str, Kernel, callable],
         "coder": [str, Lasso, OMP, None],
         "init": [StrOptions({"normal"}), "array-like"],
-        "budget": [AT_LEAST_1],
-        "admission": [StrOptions(set(ADMISSIONS)), Admission],
-        "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
-        "pruning": [StrOptions(set(PRUNINGS))],
+        "budget": [AT_LEAST_1, Budget],
     }
 
     _declared: ClassVar[Declared] = {
@@ -157,10 +137,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         coder: str | SparseCoder | None = None,
         max_iter: int = 10,
         init: Any = "normal",
-        budget: int = 100,
-        admission: str | Admission = "all",
-        update: str | StochasticGradient = "parameter",
-        pruning: str = "row-norm",
+        budget: int | Budget = 100,
         schedule: str | Schedule | None = None,
         random_state: Any = None,
         verbose: bool = False,
@@ -173,9 +150,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self.max_iter = max_iter
         self.init = init
         self.budget = budget
-        self.admission = admission
-        self.update = update
-        self.pruning = pruning
         self.schedule = schedule
         self.random_state = random_state
         self.verbose = verbose
@@ -245,6 +219,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         rows = repeat_by_weight(X.shape[0], weights, type(self).__name__)
         return X if rows is None else X[index_like(rows, X)]
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        as_budget(self.budget).check()
+
     def _resolve_kernel(self) -> Kernel:
         kernel = resolve(self.kernel)
         if kernel.by_index:
@@ -298,8 +276,9 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self, n_atoms: int | None, rng: np.random.Generator
     ) -> np.ndarray:  # (s, m)
         """Return the coefficients of the first anchors."""
+        budget = as_budget(self.budget)
         if isinstance(self.init, str):
-            n_first = min(self._admission().n_first, self.budget)
+            n_first = min(as_admission(budget.admission).n_first, budget.n_anchors)
             return COEFS_SCALE * rng.standard_normal((n_first, n_atoms or N_ATOMS))
         try:
             start = np.asarray(self.init, dtype=np.float64)
@@ -310,10 +289,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
             ) from error
         n_columns = n_atoms or (start.shape[1] if start.ndim == 2 else 1)
         has_columns = start.ndim == 2 and start.shape[1] == n_columns
-        if not has_columns or not 0 < len(start) <= self.budget:
+        if not has_columns or not 0 < len(start) <= budget.n_anchors:
             raise ValueError(
                 f"init of shape {start.shape} must have a row for each of the first "
-                f"anchors, at most budget={self.budget}, and {n_columns} columns"
+                f"anchors, at most budget={budget.n_anchors}, and {n_columns} columns"
             )
         return start
 
@@ -344,8 +323,10 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
 
         If the samples raise an error, the learner is unchanged.
         """
-        update, stock, n_seen = self._update(), self.stock_, self.n_samples_seen_
-        rules = self._rules(update, stock.start)
+        stock, n_seen = self.stock_, self.n_samples_seen_
+        budget = as_budget(self.budget)
+        update = as_gradient_step(budget.update)
+        rules = budget.rules(isinstance(self.coder_, OMP), stock.start)
         pursuit = pursuit_of(self.coder_, stock.start)
         n_learned, n_unstable, sums, converged = 0, 0, np.zeros(2), True
         with serial_blas, quiet():  # `_check_outcome` finds overflows
@@ -378,33 +359,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
                 stacklevel=8,
             )
 
-    def _rules(self, update: StochasticGradient, like: Array) -> Rules:
-        has_unit_atoms = isinstance(self.coder_, OMP)
-        rules = Rules(
-            budget=self.budget,
-            pruning=PRUNINGS[self.pruning],
-            unit=has_unit_atoms,
-            **update.rules(),
-            **self._admission().rules(),
-            **tolerances(like),
-        )
-        return rules._replace(penalty=0.0) if has_unit_atoms else rules
-
-    def _named_part(self, name: str, value: Any) -> Any:
-        if name == "update":
-            return StochasticGradient(value)
-        if name == "admission":
-            return ADMISSIONS[value]() if value in ADMISSIONS else None
-        return super()._named_part(name, value)
-
-    def _update(self) -> StochasticGradient:
-        update = self.update
-        return StochasticGradient(update) if isinstance(update, str) else update
-
-    def _admission(self) -> Admission:
-        rule = self.admission
-        return ADMISSIONS[rule]() if isinstance(rule, str) else rule
-
     def _check_outcome(
         self, stock: AnchorStock, sums: np.ndarray, n_unstable: int, guard: bool
     ) -> None:
@@ -413,7 +367,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         if not all(all_finite(array) for array in arrays):
             raise ValueError(
                 "the coefficients have grown without bound: scale the samples, e.g. "
-                "with UnitNorm, set guard=True in update, or a smaller step"
+                "with UnitNorm, set guard=True in the update of the budget, or a "
+                "smaller step"
             )
         if n_unstable and not guard:
             warnings.warn(

@@ -4,17 +4,17 @@ from .. import _classes_by_name
 from ..base.estimator import NAMED
 from ..base.names import build
 from ..contracts import AtomUpdate
-from .admission import BabelMeasure, FeatureDistance, LinearDependence
+from .admission import (
+    Admission,
+    BabelMeasure,
+    Coherence,
+    FeatureDistance,
+    LinearDependence,
+    ReconstructionCost,
+)
 from .anchored import AnchoredUpdate
 from .anchors import AnchorDescent
-from .budget_rules import (
-    Admission,
-    Coherence,
-    DecayingStep,
-    ReconstructionCost,
-    RootStep,
-    StochasticGradient,
-)
+from .budget_rules import Budget, DecayingStep, RootStep, StochasticGradient
 from .ksvd import KSVDUpdate, ParallelKSVDUpdate
 from .least_squares import CoordinateUpdate, MODUpdate
 from .orthogonal import OrthogonalUpdate
@@ -34,6 +34,7 @@ __all__ = [
     "AnchorDescent",
     "AnchoredUpdate",
     "BabelMeasure",
+    "Budget",
     "Coherence",
     "CoordinateUpdate",
     "DecayingStep",

@@ -1,6 +1,6 @@
-"""Rules of a dictionary on a budget: step sizes, admission, pruning, gradient steps.
+"""`Budget` has the rules of a dictionary on a budget; they hold no data.
 
-Rules hold no data. The hot operation `budget_stream` applies them to samples;
+The hot operation `budget_stream` applies them to samples;
 `learners/budget_anchors.py` stores the anchors.
 """
 
@@ -12,19 +12,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.constraints import (
-    AT_LEAST_1,
-    NOT_NEGATIVE,
-    POSITIVE,
-    Interval,
-    StrOptions,
-)
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, StrOptions
+from ..base.estimator import NAMED, NamedParts
 from ..coders import OMP
 from ..contracts import Array
-from ..loops.budget.types import BudgetPursuit
+from ..loops.budget.types import BudgetPursuit, Rules
 from ..loops.lasso.reference import lasso_tol
 from ..numerics.arrays import eps
 from ..sklearn_base import BaseEstimator
+from .admission import Admission, as_admission
 
 # as numbered in `loops.budget`
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
@@ -115,10 +111,11 @@ class StochasticGradient(BaseEstimator):
 
     Examples
     --------
-    >>> from kernlets import BudgetKernelDL, StochasticGradient, datasets
+    >>> from kernlets import Budget, BudgetKernelDL, StochasticGradient, datasets
     >>> X = datasets.load("digits").X_train
     >>> update = StochasticGradient("feature", step=0.05)
-    >>> learner = BudgetKernelDL("rbf", 10, budget=20, update=update, random_state=0)
+    >>> budget = Budget(20, update=update)
+    >>> learner = BudgetKernelDL("rbf", 10, budget=budget, random_state=0)
     >>> learner.fit(X[:100]).coefs_.shape
     (10, 20)
     """
@@ -149,143 +146,12 @@ class StochasticGradient(BaseEstimator):
         self.on_reject = on_reject
         self.patience = patience
 
-    def rules(self) -> dict[str, Any]:
-        """The entries of `loops.budget.Rules` that this rule sets."""
-        self._validate_params()
-        return {
-            "feature_space": self.space == "feature",
-            "penalty": float(self.penalty),
-            "reach": REACH,
-            "guard": bool(self.guard),
-            "learn_rejected": self.on_reject == "update",
-            "patience": -1 if self.patience is None else int(self.patience),
-        }
-
     def steps(self, n_seen: int, count: int) -> np.ndarray:  # (count,)
         """ρ of the next samples."""
         if isinstance(self.step, Real):
             return np.full(count, float(self.step))
         schedule: Any = DecayingStep() if self.step is None else self.step
         return schedule(np.arange(n_seen + 1, n_seen + count + 1))
-
-
-class Admission(BaseEstimator):
-    """Every sample that is not an anchor yet becomes one; pruning removes anchors.
-
-    Parameters
-    ----------
-    n_first : int
-        Number of first samples that are always admitted; the first atoms are random
-        combinations of them.
-    repeats : bool
-        Whether a sample that is an anchor already becomes one again, as in Table I of
-        the paper, read literally, with a criterion that does not prevent it.
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_first": [AT_LEAST_1],
-        "repeats": ["boolean"],
-    }
-    repeats: bool = False  # of criteria that never admit a sample again
-
-    def __init__(self, n_first: int = 20, repeats: bool = False) -> None:
-        self.n_first = n_first
-        self.repeats = repeats
-
-    def rules(self) -> dict[str, Any]:
-        """The entries of `loops.budget.Rules` that this rule sets."""
-        self._validate_params()
-        repeats = bool(self.repeats)
-        return {
-            "coherence": np.inf if repeats else 1.0,
-            "cost": -1.0,
-            "babel": np.inf,
-            "distance": -np.inf,
-            "dependence": -1.0,
-            "repeats": repeats,
-        }
-
-
-class Coherence(Admission):
-    """Admit x if |κ(x, z)| / √(κ(x, x) κ(z, z)) < threshold for all anchors z, (21).
-
-    Parameters
-    ----------
-    threshold : float
-        γ, from 0 (no further anchors) to 1 (every sample is new).
-    n_first : int
-        Number of first samples that are always admitted.
-
-    Examples
-    --------
-    >>> from kernlets import BudgetKernelDL, Coherence, datasets
-    >>> X = datasets.load("digits").X_train
-    >>> rule = Coherence(0.5, n_first=5)
-    >>> learner = BudgetKernelDL("rbf", 10, admission=rule, max_iter=1, random_state=0)
-    >>> learner.fit(X[:100]).anchors_.shape[1]
-    64
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_first": [AT_LEAST_1],
-        "threshold": [Interval(Real, 0, 1, closed="both")],
-    }
-
-    def __init__(self, threshold: float = 0.8, n_first: int = 20) -> None:
-        self.threshold = threshold
-        self.n_first = n_first
-
-    def rules(self) -> dict[str, Any]:
-        return {**super().rules(), "coherence": float(self.threshold)}
-
-
-class ReconstructionCost(Admission):
-    """Admit x if ‖φ(x) − Dα‖² > threshold, eq. (22).
-
-    Parameters
-    ----------
-    threshold : float
-        ε.
-    half : bool
-        Whether to compare ½‖φ(x) − Dα‖², the cost in eq. (16), instead. It is nearer to
-        the published numbers of anchors, which also depend on the scale of the pixels:
-        the paper does not state it, and they change several times as fast.
-    n_first : int
-        Number of first samples that are always admitted.
-    repeats : bool
-        As in `Admission`: eq. (22) alone does not prevent it.
-
-    Examples
-    --------
-    >>> from kernlets import BudgetKernelDL, ReconstructionCost, datasets
-    >>> X = datasets.load("digits").X_train
-    >>> rule = ReconstructionCost(0.9, n_first=5)
-    >>> learner = BudgetKernelDL("rbf", 10, admission=rule, max_iter=1, random_state=0)
-    >>> learner.fit(X[:100]).anchors_.shape[1]
-    64
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Admission._parameter_constraints,
-        "threshold": [NOT_NEGATIVE],
-        "half": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        threshold: float = 1.2,
-        half: bool = False,
-        *,
-        n_first: int = 20,
-        repeats: bool = False,
-    ) -> None:
-        self.threshold = threshold
-        self.half = half
-        self.n_first = n_first
-        self.repeats = repeats
-
-    def rules(self) -> dict[str, Any]:
-        return {**super().rules(), "cost": float(self.threshold) * (1 + self.half)}
 
 
 def pursuit_of(coder: Any, like: Array) -> BudgetPursuit:
@@ -299,6 +165,98 @@ def pursuit_of(coder: Any, like: Array) -> BudgetPursuit:
     )
 
 
-def tolerances(like: Array) -> dict[str, Any]:
-    """The coherence above which two samples are equal, and a bound for inverses."""
-    return {"tiny": 100 * eps(like), "jitter": eps(like) ** 0.5}
+class Budget(NamedParts):
+    """The rules of `BudgetKernelDL`: which samples become anchors, and which go.
+
+    Parameters
+    ----------
+    n_anchors : int
+        Largest number of anchors.
+    admission : str or rule
+        Which samples may become anchors: "all", "coherence", "cost", "distance",
+        "babel" or "dependence", with parameters such as "coherence:0.5", or an object:
+        ``Coherence(0.8)``, ``ReconstructionCost(1.2)``, ``FeatureDistance(0.6)``,
+        ``BabelMeasure(10)``, ``LinearDependence(0.1)``. A sample is not stored twice,
+        unless "all" or "cost" is given with ``repeats=True``.
+    update : {"parameter", "feature"} or StochasticGradient
+        The space of the gradient step; an object also sets its length and more.
+    pruning : {"row-norm", "error", "merge"}
+        Remove the anchor with the smallest row of Ω, eq. (23); or the anchor whose
+        projection on all others changes D least, and add its part to them; or the
+        anchor that a single other anchor replaces best.
+
+    Examples
+    --------
+    >>> from kernlets import Budget, BudgetKernelDL, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> budget = Budget(40, "coherence:0.9", pruning="error")
+    >>> learner = BudgetKernelDL("poly:2", 20, budget=budget, random_state=0).fit(X)
+    >>> learner.coefs_.shape
+    (20, 40)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_anchors": [AT_LEAST_1],
+        "admission": [str, Admission],
+        "update": [StrOptions({"parameter", "feature"}), StochasticGradient],
+        "pruning": [StrOptions(set(PRUNINGS))],
+    }
+
+    def __init__(
+        self,
+        n_anchors: int = 100,
+        admission: str | Admission = "all",
+        update: str | StochasticGradient = "parameter",
+        pruning: str = "row-norm",
+    ) -> None:
+        self.n_anchors = n_anchors
+        self.admission = admission
+        self.update = update
+        self.pruning = pruning
+
+    def _named_part(self, name: str, value: Any) -> Any:
+        if name == "update":
+            return as_gradient_step(value)
+        return as_admission(value) if name == "admission" else None
+
+    def check(self) -> None:
+        """Refuse bad values, also of the rules."""
+        for rule in (self, as_admission(self.admission), as_gradient_step(self.update)):
+            rule._validate_params()
+
+    def rules(self, has_unit_atoms: bool, like: Array) -> Rules:
+        """Return the numbers that the loop over samples of the type of `like` needs."""
+        update = as_gradient_step(self.update)
+        rules = Rules(
+            budget=self.n_anchors,
+            feature_space=update.space == "feature",
+            penalty=0.0 if has_unit_atoms else float(update.penalty),
+            reach=REACH,
+            guard=bool(update.guard),
+            learn_rejected=update.on_reject == "update",
+            patience=-1 if update.patience is None else int(update.patience),
+            coherence=1.0,
+            cost=-1.0,
+            babel=np.inf,
+            distance=-np.inf,
+            dependence=-1.0,
+            repeats=False,
+            pruning=PRUNINGS[self.pruning],
+            unit=has_unit_atoms,
+            tiny=100 * eps(like),
+            jitter=eps(like) ** 0.5,
+        )
+        return as_admission(self.admission).restrict(rules)
+
+
+def as_budget(value: int | Budget) -> Budget:
+    """Return the budget that a number of anchors means, or the given one."""
+    return value if isinstance(value, Budget) else Budget(value)
+
+
+def as_gradient_step(value: str | StochasticGradient) -> StochasticGradient:
+    """Return the step in the space that a name means, or the given one."""
+    return StochasticGradient(value) if isinstance(value, str) else value
+
+
+NAMED["budget"] = as_budget
