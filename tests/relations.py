@@ -654,7 +654,15 @@ def _takes_weights(model: Any) -> None:
 
 def _in_one_batch(model: Any) -> Any:
     """Streams with batches that hold all rows, repeated or not."""
-    sizes = [n for n in model.get_params() if n.split("__")[-1] == "batch_size"]
+    parts, followed = {"": model, **model.get_params()}, ("batch_size",)
+    names = [name for name in parts if name.split("__")[-1] == "batch_size"]
+    owners = {name: name.rpartition("schedule__batch_size")[0] for name in names}
+    sizes = [
+        name
+        for name, owner in owners.items()
+        if "batch_size"
+        in getattr(parts[owner.removesuffix("__")], "_follows", followed)
+    ]
     return clone(model).set_params(**dict.fromkeys(sizes, 10_000))
 
 

@@ -55,7 +55,8 @@ from tests.structures import samples
 KERNEL = RBF(sigma=6.0)
 SHORT = {"n_components": 6, "n_nonzero_coefs": 2, "max_iter": 3, "random_state": 0}
 ALL_ROWS = 500  # a batch that holds all rows, repeated or not
-BATCH = {**SHORT, "schedule": Schedule(batch_size=ALL_ROWS, forgetting=0.99)}
+BATCH = {**SHORT, "schedule": Schedule(batch_size=ALL_ROWS)}
+FADING = {**SHORT, "schedule": Schedule(batch_size=ALL_ROWS, forgetting=0.99)}
 #: every learner, and what reads weights in its own way
 MODELS = {
     **{name: None for name in LEARNERS},
@@ -67,8 +68,8 @@ MODELS = {
     "svd": MOD(**SHORT, init="svd"),
     "defaults": KSVD(random_state=0, max_iter=2),
     "orthogonal": OrthogonalDictionary(4, 2, max_iter=3, random_state=0),
-    "online": OnlineDictionary(**BATCH),
-    "rls": RLSDictionary(**BATCH),
+    "online": OnlineDictionary(**FADING),
+    "rls": RLSDictionary(**FADING),
     "kernel exact": KernelKSVD(KERNEL, **SHORT, update="ksvd:exact=True"),
     "kernel parallel": KernelKSVD(KERNEL, **SHORT, update="ksvd-parallel"),
     "anchors": ReducedKernelDL(KERNEL, **SHORT, anchors="kmeans", n_anchors=10),
@@ -93,8 +94,14 @@ def model_of(name):
         return clone(MODELS[name])
     Class = LEARNERS[name]
     names = inspect.signature(Class).parameters
-    params = {key: value for key, value in BATCH.items() if key in names}
+    params = {key: value for key, value in _given(Class).items() if key in names}
     return Class(KERNEL, **params) if "kernel" in names else Class(**params)
+
+
+def _given(Class):
+    """Parameters of a learner, with a batch of all rows if it learns from batches."""
+    has_batches = "batch_size" in getattr(Class, "_follows", ())
+    return BATCH if has_batches else SHORT
 
 
 def data(n=70, p=12, seed=3):
@@ -140,11 +147,12 @@ def test_weights_repeat_and_leave_out(name):
 
 def open_models(**few):
     """All estimators that take weights, with the width of their kernel left open."""
-    given = {**BATCH, "kernel": "rbf", "n_landmarks": 15, "n_anchors": 6}
+    given = {"kernel": "rbf", "n_landmarks": 15, "n_anchors": 6}
     given = {**given, "n_atoms_per_class": 3, **few}
 
     def with_given(Estimator, **others):
-        names, known = inspect.signature(Estimator).parameters, {**given, **others}
+        names = inspect.signature(Estimator).parameters
+        known = {**_given(Estimator), **given, **others}
         if "n_atoms_per_class" in names:  # n_components is a former name of it
             known.pop("n_components")
         return Estimator(**{name: known[name] for name in names if name in known})
