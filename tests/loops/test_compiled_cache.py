@@ -121,3 +121,19 @@ def test_a_damaged_or_outdated_cache_is_replaced(tmp_path):
 
 def times_of_files(folder):
     return {file: file.stat().st_mtime_ns for file in folder.glob("*/*.nb*")}
+
+
+def test_a_change_of_another_file_compiles_loops_again(tmp_path):
+    """Their code contains functions and constants of other files."""
+    copy, cache = tmp_path / "kernlets", tmp_path / "cache"
+    package = Path(kernlets.__file__).parent
+    shutil.copytree(package, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(cache)}
+    run(FIT, environment)
+    before = times_of_files(cache)
+    with (copy / "loops" / "omp" / "reference.py").open("a") as file:
+        file.write("# changed\n")
+    run(FIT, environment)
+    after = times_of_files(cache)
+    indices = [file for file in before if file.suffix == ".nbi"]
+    assert indices and all(after[index] > before[index] for index in indices)

@@ -5,7 +5,7 @@ that of the environment variable NUMBA_CACHE_DIR, ``__pycache__`` beside the loo
 user's cache folder. Containers with a read-only file system and services without a home
 have none, and a disk can be full. Then a process compiles the loops for itself, which
 takes seconds and changes no result. It does so once, too, where a file of the cache is
-damaged or of an earlier version, and replaces that file.
+damaged or was made from other sources, and replaces that file.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,14 @@ REMEDY = "Set NUMBA_CACHE_DIR to a folder that you, and nobody else, can write t
 
 class _Cache(FunctionCache):
     """Numba's cache of one function; its failures cost time but raise no error."""
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        """The key of a compiled function: Numba's, and the sources of all loops.
+
+        Functions and constants of other files become part of its code. Numba compares
+        the function's own file only, and would run what was compiled before an upgrade.
+        """
+        return super()._index_key(sig, codegen), _sources_digest()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -48,6 +58,14 @@ class _Cache(FunctionCache):
             _warn(f"could not be loaded from {self.cache_path} ({error!r})")
 
 
+@cache
+def _sources_digest() -> str:
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    others = "torch", "triton"  # no compiled loop imports these
+    sources = [file.read_bytes() for file in files if not file.name.startswith(others)]
+    return sha256(b"".join(sources)).hexdigest()
+
+
 def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]:
     """A function that is compiled when it is first called, or loaded from the cache.
 
@@ -60,7 +78,7 @@ def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]
         error_model="numpy",
         forceinline=True,
         fastmath=fastmath,
-        no_cfunc_wrapper=True,  # for calls from C, which takes time to compile
+        no_cfunc_wrapper=True,  # calls from C are not needed
     )
     compiled: Any = decorate(function)
     try:
@@ -102,7 +120,7 @@ exact_jit = partial(_jit, fastmath={"contract"})
 
 @jit
 def largest_magnitude(x):
-    """The largest |value|; NaN or infinite if one of the values is."""
+    """The largest |value|, which is NaN or infinite if one of the values is."""
     peak = x.dtype.type(0)
     for a in range(len(x)):
         if not abs(x[a]) <= peak:

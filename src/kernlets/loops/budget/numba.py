@@ -1,4 +1,4 @@
-"""Numba twin of `budget_stream`, which has the formulas in its reference.
+"""Numba twin of `budget_stream`; the reference has the formulas.
 
 Matrices are multiplied at their full capacity, where unused rows are zero, so that
 BLAS gets contiguous arrays and nothing is copied.
@@ -22,11 +22,11 @@ from .numba_anchors import (
     prune_anchor,
     repair_inverse,
 )
-from .types import BudgetOutcome, BudgetPursuit, Rules, Stock
+from .types import BudgetOutcome, BudgetPursuit, Stock
 
 
 class _Scratch(NamedTuple):
-    """Work arrays for one sample and its code."""
+    """Arrays to compute with one sample and its code."""
 
     row: np.ndarray  # (c,) κ(anchors, x), zero past the anchors
     corr: np.ndarray  # (1, m) Dᵀφ(x)
@@ -37,56 +37,42 @@ class _Scratch(NamedTuple):
     # of OMP
     corr_residual: np.ndarray
     bits: np.ndarray
-    rows: np.ndarray
+    V: np.ndarray
     indices: np.ndarray
     values: np.ndarray
 
     @classmethod
     def of(cls, stock: Stock, pursuit: BudgetPursuit) -> _Scratch:
-        (c, m), kind = stock.coefs.shape, stock.coefs.dtype
+        (c, m), dtype = stock.coefs.shape, stock.coefs.dtype
         width = max(pursuit.width, 1)
         return cls(
-            np.zeros(c, kind),
-            np.empty((1, m), kind),
-            np.empty((1, m), kind),
-            np.empty(m, kind),
-            np.empty(1, kind),
+            np.zeros(c, dtype),
+            np.empty((1, m), dtype),
+            np.empty((1, m), dtype),
+            np.empty(m, dtype),
+            np.empty(1, dtype),
             np.ones(1, np.bool_),
-            *work_space(m, width, kind),
+            *work_space(m, width, dtype),
             np.empty((1, width), np.int32),
-            np.empty((1, width), kind),
+            np.empty((1, width), dtype),
         )
 
 
-def budget_stream(
-    stock: Stock,
-    size: int,
-    cross: np.ndarray,
-    energy: np.ndarray,
-    rates: np.ndarray,
-    rules: Rules,
-    pursuit: BudgetPursuit,
-) -> BudgetOutcome:
-    """Learn from a block of samples; changes the stock in place."""
-    kind = energy.dtype.type
-    diagnostics = np.zeros((3, len(energy)), kind)
+def budget_stream(stock, size, cross, energy, rates, rules, pursuit):
+    """Learn from a block of samples; this changes the stock in place."""
+    dtype = energy.dtype.type
+    diagnostics = np.zeros((3, len(energy)), dtype)
+    cross, scratch = np.ascontiguousarray(cross), _Scratch.of(stock, pursuit)
+    rules, pursuit = _cast_floats(rules, dtype), _cast_floats(pursuit, dtype)
     counts = _samples(
-        stock,
-        size,
-        np.ascontiguousarray(cross),
-        energy,
-        rates,
-        _cast_floats(rules, kind),
-        _cast_floats(pursuit, kind),
-        _Scratch.of(stock, pursuit),
-        diagnostics,
+        stock, size, cross, energy, rates, rules, pursuit, scratch, diagnostics
     )
     return BudgetOutcome(*counts, *diagnostics)
 
 
-def _cast_floats(numbers, kind):
+def _cast_floats(numbers, dtype):
     """Convert the floats of a tuple to the precision of the samples."""
-    return type(numbers)(*[kind(x) if isinstance(x, float) else x for x in numbers])
+    return type(numbers)(*[dtype(x) if isinstance(x, float) else x for x in numbers])
 
 
 @jit
@@ -160,22 +146,15 @@ def _meets_further_criteria(stock, size, row, k_xx, rules):
 
 @jit
 def _code_sample(stock, size, k_xx, pursuit, scratch):
-    """Write the code to the scratch; return its squared error and ‖α‖₁."""
+    """Write the code of a sample to `scratch`; return its squared error and ‖α‖₁."""
     corr, code, explained = scratch.corr[0], scratch.codes[0], scratch.explained
     _combine(scratch.row, stock.coefs, size, corr)
     code[:] = 0
     if pursuit.width == 0:
-        alpha, tol = pursuit.alpha, pursuit.tol
         lasso_samples(
-            stock.gram,
-            scratch.corr.copy(),
-            alpha,
-            pursuit.positive,
-            pursuit.max_iter,
-            tol,
-            scratch.codes,
-            scratch.converged,
-        )
+            stock.gram, scratch.corr.copy(), pursuit.alpha, pursuit.positive,
+            pursuit.max_iter, pursuit.tol, scratch.codes, scratch.converged,
+        )  # fmt: skip
     else:
         _omp_code(stock.gram, k_xx, pursuit, scratch)
     _combine(code, stock.gram, len(code), explained)
@@ -188,23 +167,11 @@ def _code_sample(stock, size, k_xx, pursuit, scratch):
 
 @jit
 def _omp_code(gram, k_xx, pursuit, scratch):
-    eps = np.finfo(gram.dtype).eps
-    mask = np.iinfo(scratch.bits.dtype).max
     scratch.energy[0] = k_xx
     omp_samples(
-        gram,
-        scratch.corr,
-        scratch.energy,
-        pursuit.tol,
-        eps,
-        scratch.corr_residual,
-        scratch.bits,
-        mask,
-        scratch.rows,
-        scratch.indices,
-        scratch.values,
-        scratch.explained[:1],
-    )
+        gram, scratch.corr, scratch.energy, pursuit.tol, scratch.corr_residual,
+        scratch.bits, scratch.V, scratch.indices, scratch.values, scratch.explained[:1],
+    )  # fmt: skip
     for s in range(pursuit.width):
         if scratch.indices[0, s] >= 0:
             scratch.codes[0, scratch.indices[0, s]] = scratch.values[0, s]
@@ -212,7 +179,7 @@ def _omp_code(gram, k_xx, pursuit, scratch):
 
 @jit
 def _combine(weights, rows, n, total):
-    """total = Σ weightsₐ rowsₐ over the first n; zeros are skipped."""
+    """total = Σ weightsₐ rowsₐ over the first n rows; weights of 0 are skipped."""
     total[:] = 0
     for a in range(n):
         weight, row = weights[a], rows[a]
@@ -248,7 +215,7 @@ def _revive(stock, size, atom, patience):
 
 @jit
 def _step(stock, size, is_admitted, rate, rules, scratch):
-    """One gradient step on the cost of the sample; return whether it was too long."""
+    """Take a gradient step on the cost of a sample; return whether it was too long."""
     if not rules.feature_space:
         return _parameter_step(stock, size, rate, rules, scratch)
     coords = np.zeros(size)
@@ -273,15 +240,15 @@ def _parameter_step(stock, size, rate, rules, scratch):
             G[a, j] = error * code[j] + mu * products[j]
     KG = np.dot(stock.matrix, G)
     G2, curvature = _curvature(G, KG, size, code, mu)
-    too_long = rate * curvature > rules.reach * G2
-    if too_long and rules.guard:
+    is_too_long = rate * curvature > rules.reach * G2
+    if is_too_long and rules.guard:
         rate = rules.reach * G2 / curvature
     for a in range(size):
         for j in range(len(code)):
             stock.coefs[a, j] -= rate * G[a, j]
             stock.products[a, j] -= rate * KG[a, j]
     np.dot(stock.coefs.T, stock.products, stock.gram)
-    return too_long
+    return is_too_long
 
 
 @jit
@@ -314,8 +281,8 @@ def _feature_step(stock, size, coords, rate, rules, scratch):
         energy += code[j] * explained[j]
     G2 = error2 * alpha2 - cross_term + mu**2 * np.trace(stock.gram)
     curvature = alpha2 * (error2 * alpha2 - cross_term) + mu**2 * energy + mu * G2
-    too_long = rate * curvature > rules.reach * G2
-    if too_long and rules.guard:
+    is_too_long = rate * curvature > rules.reach * G2
+    if is_too_long and rules.guard:
         rate = rules.reach * G2 / curvature
     decay = 1 - mu * rate
     for a in range(size):
@@ -326,12 +293,12 @@ def _feature_step(stock, size, coords, rate, rules, scratch):
             change = decay * (corr_residual[j] * code[k] + corr_residual[k] * code[j])
             change += rate * error2 * code[j] * code[k]
             stock.gram[j, k] = decay * decay * stock.gram[j, k] + rate * change
-    return too_long
+    return is_too_long
 
 
 @jit
 def _blend(row, target, code, decay, rate):
-    """row ← keep · row + rate · (target − row·code) code."""
+    """row ← decay · row + rate · (target − row·code) code."""
     error = target
     for j in range(len(code)):
         error -= row[j] * code[j]

@@ -1,4 +1,4 @@
-"""Compiled changes of the anchors of a `Stock`: they enter, are merged and leave."""
+"""Numba twins of the changes of anchors: they enter, are replaced and leave."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def begin_anchor(stock, size):
 
 @jit
 def project(stock, size, row, coords):
-    """K⁺κ by the inverse; the second step corrects for the jitter."""
+    """Write K⁺κ to `coords` by the inverse; the second step corrects for the jitter."""
     residual = row[:size].astype(np.float64)
     for _ in range(2):
         for a in range(size):
@@ -66,7 +66,7 @@ def project(stock, size, row, coords):
 
 @jit
 def _inner(matrix, a, x, size):
-    """Row a times x. A sum in a register: one in memory would round by addresses."""
+    """Row a times x, summed in a register: in memory it would round by addresses."""
     total = 0.0
     for b in range(size):
         total += matrix[a, b] * x[b]
@@ -87,8 +87,8 @@ def repair_inverse(stock, size, jitter):
     residual = -energies
     for a in range(size):
         residual[a] += _inner(jittered, a, product, size)
-    finite = largest_magnitude(jittered.reshape(-1)) < np.inf
-    if not finite or largest_magnitude(residual) <= SPOILED * largest_magnitude(
+    is_finite = largest_magnitude(jittered.reshape(-1)) < np.inf
+    if not is_finite or largest_magnitude(residual) <= SPOILED * largest_magnitude(
         energies
     ):
         return

@@ -56,8 +56,9 @@ def budget_stream(
             used.prune(*used.choose_removal())
         if rules.unit:
             used.normalize()
-    counts = used.size, n_admitted, used.n_unstable
-    return BudgetOutcome(*counts, errors, costs, converged)
+    return BudgetOutcome(
+        used.size, n_admitted, used.n_unstable, errors, costs, converged
+    )
 
 
 def _code_sample(
@@ -65,8 +66,14 @@ def _code_sample(
 ) -> tuple[np.ndarray, bool]:
     """Code a sample; return the code and whether it has converged."""
     if pursuit.width == 0:
-        options = pursuit.alpha, pursuit.positive, pursuit.max_iter, pursuit.tol
-        codes, converged = lasso(gram, corr[None], *options)
+        codes, converged = lasso(
+            gram,
+            corr[None],
+            pursuit.alpha,
+            pursuit.positive,
+            pursuit.max_iter,
+            pursuit.tol,
+        )
         return codes[0], bool(converged[0])
     energy = np.full(1, k_xx)
     indices, values, _ = omp(gram, corr[None], energy, pursuit.width, pursuit.tol)
@@ -74,7 +81,7 @@ def _code_sample(
 
 
 class _UsedStock:
-    """Views of the used rows of the arrays in a stock, changed in place."""
+    """The used rows of the arrays in a stock; changes are written to the stock."""
 
     def __init__(self, stock: Stock, size: int, rules: Rules) -> None:
         self.stock, self.rules, self.n_unstable = stock, rules, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .numba import budget_stream as compiled
+from .numba import budget_stream as compiled_stream
 from .types import BudgetOutcome, BudgetPursuit, Rules, Stock
 
 
@@ -25,7 +25,7 @@ def budget_stream(
     """
     host = Stock(*[array.cpu().numpy() for array in stock])
     rows, energies, steps = (array.cpu().numpy() for array in (cross, energy, rates))
-    outcome = compiled(host, size, rows, energies, steps, rules, pursuit)
+    outcome = compiled_stream(host, size, rows, energies, steps, rules, pursuit)
     for array, result in zip(stock, host, strict=True):
         array.copy_(torch.from_numpy(result))
     diagnostics = [torch.from_numpy(array).to(cross.device) for array in outcome[-3:]]

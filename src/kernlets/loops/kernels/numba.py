@@ -1,4 +1,4 @@
-"""Numba twins of `kernels.reference`, but for alignments of series."""
+"""Numba twins of kernels and feature maps, but for alignments of series."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from ..compiled import exact_jit, jit
-from .layout import LANES, Series, Waves
+from .layout import LANES
 
 LARGE, FACTOR = 1e150, 1e-150  # sums above LARGE are multiplied by FACTOR
 
 
-def l1_distances(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def l1_distances(X, Y):
     """Σ |xᵢ − yⱼ|."""
     return _l1_distances(np.ascontiguousarray(X), np.ascontiguousarray(Y))
 
@@ -80,8 +80,8 @@ def _first_butterflies(x):
         x[i + 4], x[i + 5], x[i + 6], x[i + 7] = a - e, b - f, c - g, d - h
 
 
-def stein(rows: np.ndarray, columns: np.ndarray, first: int, n: int) -> np.ndarray:
-    """log det((A + B)/2) by LDLᵀ without square roots."""
+def stein(rows, columns, first, n):
+    """log det((A + B)/2) by LDLᵀ without square roots, for eight B at a time."""
     out = np.empty((len(rows), n - first))
     _stein(np.ascontiguousarray(rows), np.ascontiguousarray(columns), first, n, out)
     return out
@@ -141,27 +141,13 @@ def _log_product(values):
     return total + math.log(product)
 
 
-def log_local(
-    rows: Series,
-    columns: Series,
-    match: float,
-    mismatch: float,
-    opened: float,
-    extended: float,
-) -> np.ndarray:
-    """Logarithms of the local alignment kernel."""
+def log_local(rows, columns, match, mismatch, opened, extended):
+    """Logarithms of the local alignment kernel; large sums are scaled down."""
     out = np.empty((len(rows.starts) - 1, len(columns.starts) - 1))
+    x_codes, y_codes = rows.values[:, 0], columns.values[:, 0]
     weights = match, mismatch, opened, extended
     length = int(columns.lengths.max(initial=0)) + 1
-    _log_local(
-        rows.values[:, 0],
-        rows.starts,
-        columns.values[:, 0],
-        columns.starts,
-        weights,
-        length,
-        out,
-    )
+    _log_local(x_codes, rows.starts, y_codes, columns.starts, weights, length, out)
     return out
 
 
@@ -205,8 +191,8 @@ def _log_local_pair(x, y, weights, work):
     return shift + math.log(one + total)
 
 
-def convolve(series: Series, waves: Waves) -> np.ndarray:
-    """Share of positive values, and the largest."""
+def convolve(series, waves):
+    """Features of convolutions; each weight is added to all steps at once."""
     out = np.empty((len(series.lengths), 2 * len(waves.biases)))
     longest = int(series.lengths.max(initial=0)) + 1
     channels = np.ascontiguousarray(series.values.T)
@@ -228,12 +214,12 @@ def _convolve(values, starts, weights, lengths, gaps, padded, biases, sums, out)
             for c in range(weights.shape[1]):
                 for k in range(lengths[w]):
                     if weights[w, c, k] != 0.0:
-                        _add(row, x[c], k * gaps[w] - margin, weights[w, c, k])
+                        _add_shifted(row, x[c], k * gaps[w] - margin, weights[w, c, k])
             out[i, 2 * w], out[i, 2 * w + 1] = _summary(row)
 
 
 @exact_jit
-def _add(row, x, offset, weight):
+def _add_shifted(row, x, offset, weight):
     """row[t] += weight · x[t + offset], for the t at which x has such a step."""
     begin, end = max(0, -offset), min(len(row), len(x) - offset)
     if begin < end:
@@ -244,8 +230,9 @@ def _add(row, x, offset, weight):
 
 @exact_jit
 def _summary(row):
-    above, top = 0, row[0]
+    """The share of positive values, and the largest."""
+    n_positive, largest = 0, row[0]
     for value in row:
-        above += value > 0
-        top = max(top, value)
-    return above / len(row), top
+        n_positive += value > 0
+        largest = max(largest, value)
+    return n_positive / len(row), largest

@@ -22,7 +22,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from ..compiled import exact_jit, jit
-from .layout import LANES, GroupedSeries, Series, allocate_aligned
+from .layout import LANES, allocate_aligned
 
 _aligned = jit(allocate_aligned)
 
@@ -36,16 +36,8 @@ MAGIC = 1.5 * 2.0**52 + 1023  # adding it to a number rounds the number
 LOWEST = 1000.0  # 2 to the power of minus this is below TINY
 
 
-def log_gak(
-    rows: Series,
-    columns: GroupedSeries,
-    first: int,
-    n: int,
-    rate: float,
-    band: int,
-    geometric: bool = True,
-) -> np.ndarray:
-    """Logarithms of the global alignment kernel."""
+def log_gak(rows, columns, first, n, rate, band, geometric=True):
+    """Logarithms of the global alignment kernel, for columns `first` to n."""
     out = np.empty((len(rows.starts) - 1, n - first))
     longest = int(max(rows.lengths.max(initial=0), columns.lengths.max(initial=0)))
     weights = np.ones(longest + 1)
@@ -285,9 +277,7 @@ def _log_gak_pair(x, y, lane, length, kappa, band, weights):
     return previous[length]
 
 
-def dtw(
-    rows: Series, columns: GroupedSeries, first: int, n: int, radius: int
-) -> np.ndarray:
+def dtw(rows, columns, first, n, radius):
     """Squared DTW distances."""
     out = np.empty((len(rows.starts) - 1, n - first))
     _dtw(*rows, *columns, first, n, int(radius), out)

@@ -56,7 +56,7 @@ def log_gak(
 
     Cuturi (2011): M[i, j] = k(xᵢ, yⱼ)(M[i-1, j-1] + M[i-1, j] + M[i, j-1]) with
     k = ωe/(2 - ωe), e = exp(-rate·|xᵢ - yⱼ|²), ω = max(0, 1 - |i - j|/band), or 1
-    without a band (0). If it is not to be `geometric`, k = ωe: that is soft-DTW.
+    without a band (0). If `geometric` is False, k = ωe, which is soft-DTW.
     """
     return _compare_all(_log_gak_pair, rows, columns, first, n, rate, band, geometric)
 
@@ -129,15 +129,15 @@ def log_local(
 ) -> np.ndarray:  # (rows, columns)
     """log(1 + Σ M[i, j]), of strings given as the numbers of their characters.
 
-    Vert et al. (2004), equations 4 to 10: weights are exp(β score).
+    Vert et al. (2004), equations 4 to 10: weights are exp(β score). M[i, j] sums over
+    the alignments that end with xᵢ beside yⱼ; X and Y sum over those that end with a
+    gap, where characters of x, or of y, are left out.
     """
     weights = match, mismatch, opened, extended
-    texts = [
-        [side.values[a:b, 0] for a, b in pairwise(side.starts)]
-        for side in (rows, columns)
-    ]
-    logs = [[_log_local_pair(x, y, *weights) for y in texts[1]] for x in texts[0]]
-    return np.array(logs).reshape(len(texts[0]), len(texts[1]))
+    X = [rows.values[a:b, 0] for a, b in pairwise(rows.starts)]
+    Y = [columns.values[a:b, 0] for a, b in pairwise(columns.starts)]
+    logs = [[_log_local_pair(x, y, *weights) for y in Y] for x in X]
+    return np.array(logs).reshape(len(X), len(Y))
 
 
 def _log_local_pair(

@@ -7,22 +7,12 @@ import numpy as np
 from ..compiled import jit, largest_magnitude
 
 
-def lasso(
-    gram: np.ndarray,
-    corr: np.ndarray,
-    alpha: float,
-    positive: bool,
-    max_iter: int,
-    tol: float,
-) -> tuple[np.ndarray, np.ndarray]:
+def lasso(gram, corr, alpha, positive, max_iter, tol):
     """Coordinate descent that visits only the active atoms between full passes."""
     codes, converged = np.zeros_like(corr), np.zeros(len(corr), np.bool_)
-    to_dtype = corr.dtype.type
-    weight, tol = to_dtype(alpha), to_dtype(tol)
+    alpha, tol = corr.dtype.type(alpha), corr.dtype.type(tol)
     gram, corr_residual = np.ascontiguousarray(gram), corr.copy()
-    lasso_samples(
-        gram, corr_residual, weight, positive, max_iter, tol, codes, converged
-    )
+    lasso_samples(gram, corr_residual, alpha, positive, max_iter, tol, codes, converged)
     return codes, converged
 
 
@@ -34,34 +24,24 @@ def lasso_samples(
     all_atoms = np.arange(m)
     active_atoms = np.empty(m, np.int64)
     for i in range(len(corr_residual)):
-        tolerance, n_passes, largest_move = (
-            tol * largest_magnitude(corr_residual[i]),
-            0,
-            0.0,
-        )
+        row, code = corr_residual[i], codes[i]
+        tolerance = tol * largest_magnitude(row)
+        n_passes, largest_move = 0, 0.0
         converged[i] = False
         while n_passes < max_iter:
-            largest_move = _lasso_pass(
-                gram, corr_residual[i], codes[i], all_atoms, m, alpha, positive
-            )
+            largest_move = _lasso_pass(gram, row, code, all_atoms, m, alpha, positive)
             n_passes += 1
             if not tolerance < largest_move < np.inf:
                 converged[i] = True
                 break
             n_active = np.int64(0)  # the literal would be another type
             for j in range(m):
-                if codes[i, j] != 0:
+                if code[j] != 0:
                     active_atoms[n_active] = j
                     n_active += 1
             while tolerance < largest_move < np.inf and n_passes < max_iter:
                 largest_move = _lasso_pass(
-                    gram,
-                    corr_residual[i],
-                    codes[i],
-                    active_atoms,
-                    n_active,
-                    alpha,
-                    positive,
+                    gram, row, code, active_atoms, n_active, alpha, positive
                 )
                 n_passes += 1
         if not (tolerance < np.inf and largest_move < np.inf):

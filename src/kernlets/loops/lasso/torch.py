@@ -11,12 +11,7 @@ FEW_CODES = 10**6  # entries up to which the lasso of a GPU's rows runs on the h
 
 
 def lasso(
-    gram: Tensor,
-    corr: Tensor,
-    alpha: float,
-    positive: bool,
-    max_iter: int,
-    tol: float,
+    gram: Tensor, corr: Tensor, alpha: float, positive: bool, max_iter: int, tol: float
 ) -> tuple[Tensor, Tensor]:
     """Coordinate descent: by the compiled loop in host memory, in step on a GPU.
 
@@ -34,12 +29,7 @@ def lasso(
 
 
 def lasso_in_step(
-    gram: Tensor,
-    corr: Tensor,
-    alpha: float,
-    positive: bool,
-    max_iter: int,
-    tol: float,
+    gram: Tensor, corr: Tensor, alpha: float, positive: bool, max_iter: int, tol: float
 ) -> tuple[Tensor, Tensor]:
     """Coordinate descent, one atom at a time for all samples at once.
 

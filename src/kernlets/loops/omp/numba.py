@@ -1,12 +1,10 @@
-"""Numba twins of `omp` and `positive_omp`.
+"""Numba twins of `omp` and `positive_omp`; their arguments are those of the reference.
 
 Each function is serial and releases the interpreter lock: threads over row blocks
 are in `kernlets.numerics.threads`.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
@@ -16,89 +14,48 @@ from .reference import TRIES, UNUSED
 SEGMENT = 64  # atoms searched together for the largest correlation
 
 
-def omp(
-    gram: np.ndarray, corr: np.ndarray, energy: np.ndarray, width: int, tol: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def omp(gram, corr, energy, width, tol):
     """OMP by partial Cholesky of the Gram matrix: no solve until the end.
 
     Step t adds one row v_t = (G[k] − Σ_s v_s[k] v_s) / ν with ν² = G_kk − Σ_s v_s[k]²,
     after which the correlations lose c_t v_t and the energy c_t², c_t = α_k / ν.
     A NaN among the correlations counts as the largest, so that it is always met.
     """
-    kind = np.iinfo(f"i{corr.dtype.itemsize}")
-    return run_pursuit(omp_samples, gram, corr, energy, width, tol, kind.max)
+    return _run_pursuit(omp_samples, gram, corr, energy, width, tol)
 
 
-def run_pursuit(
-    samples: Callable[..., None],
-    gram: np.ndarray,
-    corr: np.ndarray,
-    energy: np.ndarray,
-    width: int,
-    tol: float,
-    mask: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The codes that a compiled pursuit of all samples writes.
-
-    `mask` has the bits of a correlation that `largest_index` compares.
-    """
+def _run_pursuit(samples, gram, corr, energy, width, tol):
+    """The codes that a compiled pursuit of all samples writes."""
     n, m = corr.shape
     indices = np.empty((n, width), dtype=np.int32)
     values = np.empty((n, width), dtype=corr.dtype)
     residual = np.empty(n, dtype=corr.dtype)
     corr_residual, bits, V = work_space(m, width, corr.dtype)
-    eps = corr.dtype.type(np.finfo(corr.dtype).eps)
-    samples(
-        np.ascontiguousarray(gram),
-        corr,
-        energy,
-        corr.dtype.type(tol),
-        eps,
-        corr_residual,
-        bits,
-        bits.dtype.type(mask),
-        V,
-        indices,
-        values,
-        residual,
-    )
+    gram, tol = np.ascontiguousarray(gram), corr.dtype.type(tol)
+    samples(gram, corr, energy, tol, corr_residual, bits, V, indices, values, residual)
     return indices, values, residual
 
 
-def work_space(
-    m: int, width: int, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Correlations, their bits, and the rows of V, for a pursuit over m atoms.
+def work_space(m, width, dtype):
+    """Correlations with m atoms, the same memory as integers, and the rows of V.
 
-    They end with zeros, so that loops over them have whole segments only.
+    All end with zeros, so that loops over them have whole segments only.
     """
     length = -(-m // SEGMENT) * SEGMENT
     corr_residual = np.zeros(length, dtype)
-    return (
-        corr_residual,
-        corr_residual.view(f"i{dtype.itemsize}"),
-        np.zeros((width, length), dtype),
-    )
+    bits = corr_residual.view(f"i{dtype.itemsize}")
+    return corr_residual, bits, np.zeros((width, length), dtype)
 
 
 @jit
 def omp_samples(
-    gram,
-    corr,
-    energy,
-    tol,
-    eps,
-    corr_residual,
-    bits,
-    mask,
-    V,
-    indices,
-    values,
-    residual,
+    gram, corr, energy, tol, corr_residual, bits, V, indices, values, residual
 ):
     # plain indices throughout: a view costs more here than the loop it serves
     m, width = len(gram), indices.shape[1]
     c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
+    eps = np.finfo(corr.dtype).eps
+    magnitude = bits.dtype.type(np.iinfo(bits.dtype).max)  # all bits but the sign
     least_ratio = np.sqrt(eps)  # ν² relative to G_kk; see `least_independent`
     one = corr.dtype.type(1)  # an integer over a float32 is a float64 here
     for i in range(len(corr)):
@@ -109,11 +66,12 @@ def omp_samples(
         # not the literal 0, for which Numba would compile everything once more
         t, is_finite = np.int64(0), error < np.inf
         while t < width and error > stop:
-            k = largest_index(bits, mask)
-            if is_in_support(support, t, k):  # rounding left something at a used atom
+            k = largest_index(bits, magnitude)
+            # rounding may leave a correlation at an atom of the support
+            if is_in_support(support, t, k):
                 for s in range(t):
                     corr_residual[support[s]] = 0
-                k = largest_index(bits, mask)
+                k = largest_index(bits, magnitude)
             nu2 = gram[k, k]
             for s in range(t):
                 nu2 -= V[s, k] * V[s, k]
@@ -140,7 +98,7 @@ def omp_samples(
 
 @jit
 def largest_index(bits, mask):
-    """Index of the largest |value|.
+    """The index of the largest number, given by its bits; `mask` chooses the bits.
 
     Magnitudes of floats are ordered like their bits without the sign, and unlike a
     floating-point maximum an integer one is turned into vector instructions.
@@ -222,33 +180,21 @@ def _back_substitute(V, c, support, t, i, indices, values):
     return is_finite
 
 
-def positive_omp(
-    gram: np.ndarray, corr: np.ndarray, energy: np.ndarray, width: int, tol: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """OMP by partial Cholesky as in `omp`; where an atom leaves, rows after it
+def positive_omp(gram, corr, energy, width, tol):
+    """OMP by partial Cholesky as in `omp`; where an atom leaves, the rows of V after it
     are computed again."""
-    # no bit is masked: negative numbers are the smallest
-    return run_pursuit(_positive_samples, gram, corr, energy, width, tol, mask=-1)
+    return _run_pursuit(_positive_samples, gram, corr, energy, width, tol)
 
 
 @jit
 def _positive_samples(
-    gram,
-    corr,
-    energy,
-    tol,
-    eps,
-    corr_residual,
-    bits,
-    mask,
-    V,
-    indices,
-    values,
-    residual,
+    gram, corr, energy, tol, corr_residual, bits, V, indices, values, residual
 ):
     m, width = len(gram), indices.shape[1]
     c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
     coefs = np.empty(width, corr.dtype)  # the last feasible code
+    eps = np.finfo(corr.dtype).eps
+    all_bits = bits.dtype.type(-1)  # with the sign: negative numbers are the smallest
     for i in range(len(corr)):
         is_finite = energy[i] < np.inf
         for a in range(m):
@@ -258,11 +204,12 @@ def _positive_samples(
         stop = max(tol, 4 * eps * error)
         t, tries = np.int64(0), 0
         while is_finite and t < width and error > stop and tries < TRIES * width:
-            k = largest_index(bits, mask)
-            if is_in_support(support, t, k):  # rounding left something at a used atom
+            k = largest_index(bits, all_bits)
+            # rounding may leave a correlation at an atom of the support
+            if is_in_support(support, t, k):
                 for s in range(t):
                     corr_residual[support[s]] = 0
-                k = largest_index(bits, mask)
+                k = largest_index(bits, all_bits)
             if not corr_residual[k] > 0 or not _add_row(gram, V, support, t, k, eps):
                 break
             coefs[t] = 0

@@ -11,9 +11,7 @@ from .reference import FAINT, UNUSED
 ROUNDING = 4 * float(np.finfo(np.float32).eps)  # relative error of a sum, per term
 
 
-def masked_omp(
-    atoms: np.ndarray, X: np.ndarray, observed: np.ndarray, width: int, tol: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def masked_omp(atoms, X, observed, width, tol):
     """All samples take one atom per step; a matrix product gives all correlations.
 
     A step computes the Gram entries of the new atom with the support over the observed
@@ -33,16 +31,13 @@ def masked_omp(
     factor, c = np.zeros((n, width, width), dtype), np.zeros((n, width), dtype)
     error, stop = np.empty(n, dtype), np.empty(n, dtype)
     is_live = np.ones(n, dtype=np.bool_)
-    eps = dtype.type(np.finfo(dtype).eps)
-    _begin(
-        X, observed, scale, dtype.type(tol), eps, error, stop, residual32, is_float64
-    )
-    mask = np.int32(np.iinfo(np.int32).max)
+    tol = dtype.type(tol)
+    _begin(X, observed, scale, tol, error, stop, residual32, is_float64)
     for t in range(width):
         corr = np.matmul(residual32, atoms32.T)
         is_any_live = _step(
-            atoms, X, o, scale, corr, corr.view(np.int32), mask, eps, t, residual,
-            residual32, is_float64, support, values, factor, c, error, stop, is_live,
+            atoms, X, o, scale, corr, corr.view(np.int32), t, residual, residual32,
+            is_float64, support, values, factor, c, error, stop, is_live,
         )  # fmt: skip
         if not is_any_live:
             break
@@ -50,16 +45,16 @@ def masked_omp(
     return support, values, error
 
 
-def _as_float32(atoms: np.ndarray) -> np.ndarray:  # (m, p)
+def _as_float32(atoms):
     """Convert all atoms to float32 by one common scale, which changes no choice."""
     peak = float(np.abs(atoms).max(initial=0))
     return (atoms / (peak if 0 < peak < np.inf else 1.0)).astype(np.float32)
 
 
 @jit
-def _begin(X, observed, scale, tol, eps, error, stop, residual32, is_float64):
+def _begin(X, observed, scale, tol, error, stop, residual32, is_float64):
     """Set energies and stopping levels; replace ‖d_o‖² in `scale` by 1/‖d_o‖."""
-    n, p = X.shape
+    (n, p), eps = X.shape, np.finfo(X.dtype).eps
     for i in range(n):
         energy, count = X[i, 0] * 0, 0
         for f in range(p):
@@ -73,8 +68,8 @@ def _begin(X, observed, scale, tol, eps, error, stop, residual32, is_float64):
         for a in range(scale.shape[1]):
             largest = max(largest, scale[i, a])
         for a in range(scale.shape[1]):
-            usable = scale[i, a] > FAINT * largest
-            scale[i, a] = 1 / np.sqrt(scale[i, a]) if usable else 0
+            is_usable = scale[i, a] > FAINT * largest
+            scale[i, a] = 1 / np.sqrt(scale[i, a]) if is_usable else 0
 
 
 @jit
@@ -87,11 +82,12 @@ def _normalize_residual(residual, energy, residual32):
 
 @jit
 def _step(
-    atoms, X, o, scale, corr, bits, mask, eps, t, residual,
-    residual32, is_float64, support, values, factor, c, error, stop, is_live,
+    atoms, X, o, scale, corr, bits, t, residual, residual32,
+    is_float64, support, values, factor, c, error, stop, is_live,
 ):  # fmt: skip
-    """Add an atom to each is_live sample; return whether any was added."""
-    p, is_any_live = X.shape[1], False
+    """Add an atom to each live sample; return whether any was added."""
+    p, is_any_live, eps = X.shape[1], False, np.finfo(X.dtype).eps
+    magnitude = bits.dtype.type(np.iinfo(bits.dtype).max)  # all bits but the sign
     for i in range(len(X)):
         if not is_live[i]:
             continue
@@ -102,7 +98,7 @@ def _step(
             corr[i, a] *= scale[i, a]
         for s in range(t):
             corr[i, support[i, s]] = 0
-        k = largest_index(bits[i], mask)
+        k = largest_index(bits[i], magnitude)
         if is_float64:
             k = _confirm_largest(atoms, residual[i], o[i], corr[i], k)
         atom, L = atoms[k], factor[i]

@@ -160,7 +160,7 @@ def _pursue_sample(
 def _solve_feasible(
     gram: np.ndarray, corr: np.ndarray, support: list[int], coefs: np.ndarray
 ) -> tuple[list[int], np.ndarray]:
-    """Least squares on those atoms of the support that keep a positive coefficient."""
+    """Least squares on the atoms of the support that keep a positive coefficient."""
     while support:
         solution = _solve(gram[np.ix_(support, support)], corr[support])
         is_low = solution <= 0

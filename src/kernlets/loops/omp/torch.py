@@ -75,7 +75,7 @@ def _coefficients(L: Tensor, c: Tensor, indices: Tensor) -> Tensor:
 def clear_unbounded(
     indices: Tensor, values: Tensor, error: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Replace what is not finite by empty codes with the residual NaN."""
+    """Replace codes that are not finite by empty ones with the residual NaN."""
     is_bad = ~(error.isfinite() & values.isfinite().all(dim=1))
     indices = indices.masked_fill(is_bad[:, None], UNUSED)
     values = values.masked_fill(is_bad[:, None], 0)
@@ -98,7 +98,7 @@ def positive_omp(
     width: int,
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All samples take their steps together; a sample that has ended leaves."""
+    """All samples take their steps together; a sample that has stopped leaves."""
     n, eps = len(corr), torch.finfo(corr.dtype).eps
     indices = torch.full((n, width), UNUSED, dtype=torch.int64, device=corr.device)
     values, residual = corr.new_zeros((n, width)), energy.clone()

@@ -32,7 +32,7 @@ def rows_omp(
 
 
 class PursuitState:
-    """The arrays of a pursuit of all samples; `rows` are the samples that go on."""
+    """The arrays of a pursuit of all samples; `rows` have not stopped."""
 
     def __init__(
         self, atoms: Tensor, X: Tensor, energy: Tensor, width: int, tol: float
@@ -58,7 +58,7 @@ class Pursuit(PursuitState):
         self.c = X.new_zeros((len(X), width))
 
     def take(self, t: int) -> bool:
-        """Let each sample that goes on take an atom; True if one can go on."""
+        """Let each sample in `rows` take an atom; return whether any is left there."""
         rows = self.rows
         if len(rows) and self.fused_steps:
             self.fused_steps.take(self, t)
@@ -106,7 +106,7 @@ def positive_rows_omp(
     width: int,
     tol: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """All samples take their steps together; a sample that has ended leaves."""
+    """All samples take their steps together; a sample that has stopped leaves."""
     pursuit = PositivePursuit(atoms, X, energy, width, tol)
     for _ in range(TRIES * width):
         if not pursuit.step():
@@ -127,7 +127,7 @@ class PositivePursuit(PursuitState):
         self.corr = X.new_zeros((len(X), width))
 
     def step(self) -> bool:
-        """Let each sample that goes on take an atom; True if one can go on."""
+        """Let each sample in `rows` take an atom; return whether any is left there."""
         if len(self.rows) == 0:
             return False
         rows = self.rows
@@ -164,7 +164,7 @@ class PositivePursuit(PursuitState):
         return self.atoms[support.clamp(min=0)]
 
     def _largest_correlation(self) -> tuple[Tensor, Tensor]:
-        """The largest correlations of the samples that go on, and their atoms."""
+        """The largest correlations of the samples in `rows`, and their atoms."""
         rows = self.rows
         if not self.fused_steps:
             return largest_correlation(

@@ -1,6 +1,7 @@
-"""Numba twins of the sweeps and of `subtract_codes`.
+"""Numba twins of the sweeps of K-SVD and of `subtract_codes`.
 
-Exact sweeps are bound by LAPACK and stay in the reference.
+Their arguments are those of the reference. LAPACK takes most of the time of an exact
+sweep, so the reference runs it.
 """
 
 from __future__ import annotations
@@ -29,27 +30,30 @@ def subtract_codes(X, indices, values, atoms):
 
 
 def ksvd_sweep(
-    residual: np.ndarray,
-    atoms: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    order: np.ndarray,
-    exact: bool,
-    positive: bool = False,
-    positive_atoms: bool = False,
-) -> None:
-    """Approximate K-SVD sweep; the exact one is bound by LAPACK and stays in NumPy."""
-    signs = bool(positive), bool(positive_atoms)
+    residual, atoms, indices, values, order, exact, positive=False, positive_atoms=False
+):
+    """One pass of approximate K-SVD."""
     if exact:
-        reference.ksvd_sweep(residual, atoms, indices, values, order, exact, *signs)
-    else:
-        starts, slots = _users(indices, len(atoms))
-        _approximate_sweep(residual, atoms, values, order, starts, slots, *signs)
+        reference.ksvd_sweep(
+            residual, atoms, indices, values, order, exact, positive, positive_atoms
+        )
+        return
+    users, starts = _users(indices, len(atoms))
+    _approximate_sweep(
+        residual,
+        atoms,
+        values,
+        order,
+        users,
+        starts,
+        bool(positive),
+        bool(positive_atoms),
+    )
 
 
 @jit
 def _users(indices, m):
-    """Flat positions in `indices` by atom: starts (m + 1) and slots."""
+    """Slots ordered by their atoms, and the first slot of each atom, (m + 1,)."""
     n, width = indices.shape
     starts = np.zeros(m + 1, np.int64)
     for i in range(n):
@@ -66,14 +70,14 @@ def _users(indices, m):
             if 0 <= j < m:
                 slots[ends[j]] = i * width + w
                 ends[j] += 1
-    return starts, slots
+    return slots, starts
 
 
 @jit
 def _approximate_sweep(
-    residual, atoms, values, order, starts, slots, positive, positive_atoms
+    residual, atoms, values, order, slots, starts, positive, positive_atoms
 ):
-    """Update the atoms; each user's residual row is read twice and written once."""
+    """Update the atoms; the residual of each user is read twice and written once."""
     p, width = atoms.shape[1], values.shape[1]
     atom, zero = np.empty(p, atoms.dtype), atoms.dtype.type(0)
     for j in order:
@@ -121,7 +125,7 @@ def _approximate_sweep(
 
 @jit
 def _gather(values, slots):
-    """The values at these flat positions."""
+    """The values in these slots."""
     width = values.shape[1]
     user_values = np.empty(len(slots), values.dtype)
     for u in range(len(slots)):
@@ -131,8 +135,7 @@ def _gather(values, slots):
 
 @jit
 def _power_of_two(x):
-    """The power of two to divide x by, so that its squares can be summed; see
-    `reference.rescale`."""
+    """The power of two to divide x by, so that its squares can be summed."""
     peak, one = largest_magnitude(x), x.dtype.type(1)
     if not 0 < peak < np.inf:
         return one
@@ -141,52 +144,43 @@ def _power_of_two(x):
 
 
 def gram_sweep(
-    matrix: np.ndarray,
-    coefs: np.ndarray,
-    products: np.ndarray,
-    gram: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    order: np.ndarray,
-    exact: bool,
-    positive: bool = False,
-    weights: np.ndarray | None = None,
-) -> None:
-    """Approximate sweep in feature space; the exact one stays in NumPy.
+    matrix, coefs, products, gram, indices, values, order, exact,
+    positive=False, weights=None,
+):  # fmt: skip
+    """One pass of approximate K-SVD in feature space.
 
-    The sweep itself needs `products` and `gram` only. It notes how each atom mixes the
-    others, and one triangular solve at the end gives the coefficients.
+    The compiled loop needs `products` and `gram` only. It stores how each atom mixes
+    the others, and one triangular solve at the end gives the coefficients.
     """
     if exact and not positive:
-        state = coefs, products, gram, indices, values, order
-        reference.gram_sweep(matrix, *state, exact, weights=weights)
+        reference.gram_sweep(
+            matrix,
+            coefs,
+            products,
+            gram,
+            indices,
+            values,
+            order,
+            exact,
+            weights=weights,
+        )
         return
-    sample_weights = np.ones(len(values), values.dtype) if weights is None else weights
-    mixing = np.zeros_like(gram)
-    g = np.zeros_like(values)
+    weights = np.ones(len(values), values.dtype) if weights is None else weights
+    mixing, g = np.zeros_like(gram), np.zeros_like(values)
     is_updated = np.zeros(len(gram), dtype=np.bool_)
-    users = _users(indices, len(gram))
-    state = indices, values, order, users, mixing, g, is_updated
-    _gram_sweep(matrix, products, gram, *state, bool(positive), sample_weights)
+    users, starts = _users(indices, len(gram))
+    _gram_sweep(
+        matrix, products, gram, indices, values, order, users, starts,
+        mixing, g, is_updated, bool(positive), weights,
+    )  # fmt: skip
     _mix_coefs(coefs, indices, g, order, mixing, is_updated)
 
 
 @jit
 def _gram_sweep(
-    matrix,
-    products,
-    gram,
-    indices,
-    values,
-    order,
-    slots_by_atom,
-    mixing,
-    g,
-    is_updated,
-    positive,
-    weights,
-):
-    starts, slots = slots_by_atom
+    matrix, products, gram, indices, values, order, slots, starts,
+    mixing, g, is_updated, positive, weights,
+):  # fmt: skip
     (m, n), width = products.shape, values.shape[1]
     eps = np.finfo(matrix.dtype).eps
     atom_products, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
@@ -282,14 +276,7 @@ def _inner_products(inner, atom_products, products, gram, g, users, width, mixin
     return energy
 
 
-def _mix_coefs(
-    coefs: np.ndarray,  # (m, N) changed in place
-    indices: np.ndarray,
-    g: np.ndarray,
-    order: np.ndarray,
-    mixing: np.ndarray,  # (m, m)
-    is_updated: np.ndarray,  # (m,)
-) -> None:
+def _mix_coefs(coefs, indices, g, order, mixing, is_updated):
     """A = g − L A − U A_old, where L mixes atoms updated earlier, U later ones."""
     earlier = np.tril(mixing[np.ix_(order, order)], -1)
     later = np.triu(mixing[np.ix_(order, order)], 1)
@@ -304,25 +291,15 @@ def _mix_coefs(
         )
 
 
-def masked_ksvd_sweep(
-    residual: np.ndarray,
-    observed: np.ndarray,
-    atoms: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
-    order: np.ndarray,
-) -> None:
+def masked_ksvd_sweep(residual, observed, atoms, indices, values, order):
     """One K-SVD pass over the observed entries, atom by atom."""
-    users = np.argsort(indices, axis=None, kind="stable")
-    starts = np.searchsorted(indices.ravel()[users], np.arange(len(atoms) + 1))
-    _masked_sweep(
-        residual, observed, atoms, values, order, users, starts, indices.shape[1]
-    )
+    users, starts = _users(indices, len(atoms))
+    _masked_sweep(residual, observed, atoms, values, order, users, starts)
 
 
 @jit
-def _masked_sweep(residual, observed, atoms, values, order, users, starts, width):
-    p = atoms.shape[1]
+def _masked_sweep(residual, observed, atoms, values, order, users, starts):
+    p, width = atoms.shape[1], values.shape[1]
     atom, power = np.empty(p, atoms.dtype), np.empty(p, atoms.dtype)
     # a number of an unset array may be NaN, and NaN · 0 too
     zero = np.zeros(1, atoms.dtype)[0]
