@@ -28,6 +28,12 @@ from kernlets import (
     Threshold,
     UnitNorm,
 )
+from kernlets.classifiers import (
+    FisherAtoms,
+    GlobalScheme,
+    LocalScheme,
+    OrthogonalAtoms,
+)
 from kernlets.registry import table
 
 from .draw import Draw
@@ -157,6 +163,8 @@ class Maker:
             "max_iter": self._max_iter,
             "coder": self._coder,
             "kernel": self._kernel,
+            "dictionary": lambda: self._value_object([OrthogonalAtoms, FisherAtoms]),
+            "scheme": lambda: self._value_object([LocalScheme, GlobalScheme]),
             "landmarks": lambda: self.draw.pick(sorted(table("landmarks"))),
             "n_landmarks": self._landmarks,
             "n_anchors": self._landmarks,
@@ -170,6 +178,12 @@ class Maker:
         if name in by_name:
             return by_name[name]()
         return self._by_constraint(cls, name)
+
+    def _value_object(self, classes: list[type]) -> Any:
+        """An object of one of these classes, with some parameters drawn."""
+        cls = self.draw.pick(classes)
+        names = self.draw.some(list(inspect.signature(cls).parameters), 0.5)
+        return cls(**{name: self._parameter(cls, name) for name in names})
 
     def _by_constraint(self, cls: type, name: str) -> Any:
         """A value that the class itself declares to be right."""

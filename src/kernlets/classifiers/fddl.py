@@ -175,9 +175,10 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         self._validate_params()
         resolve_scheme(self.scheme)  # raises if a parameter of it is wrong
         X = self._training_rows(X)
-        X, labels, _ = complete_samples(self, X, y, sample_weight)
-        order = np.argsort(labels, kind="stable")
-        X, labels = X[index_like(order, X)], labels[order]
+        samples = complete_samples(self, X, y, sample_weight)
+        self.classes_ = samples.classes
+        order = np.argsort(samples.class_indices, kind="stable")
+        X, labels = samples.X[index_like(order, X)], samples.class_indices[order]
         self.class_count_ = counts = np.bincount(labels)
 
         # Atoms D_j of each class from k-means clusters

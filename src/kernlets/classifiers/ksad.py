@@ -193,8 +193,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
             containers="memory",
             allow_nan=allow_nan,
         )
-        X, labels, rows = complete_samples(self, X, y, sample_weight, kernel)
-        self.code_rows_ = rows
+        samples = complete_samples(self, X, y, sample_weight, kernel)
+        X, labels = samples.X, samples.class_indices
+        self.classes_, self.code_rows_ = samples.classes, samples.row_numbers
         self._check_neighbors(X.shape[0])
         rng = generator(self.random_state)
 

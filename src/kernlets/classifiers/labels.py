@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -90,14 +90,22 @@ def drop_unweighted(
     return X, labels[row_numbers], weights, row_numbers
 
 
+class CompleteSamples(NamedTuple):
+    """Samples without missing values, with labels, each counted once."""
+
+    X: Array  # (n, ...)
+    class_indices: np.ndarray  # (n,) in `classes`
+    classes: np.ndarray  # (n_classes,)
+    row_numbers: np.ndarray  # (n,) in the X of the user
+
+
 def complete_samples(
     estimator: Any, X: Array, y: Any, sample_weight: Any, kernel: Kernel | None = None
-) -> tuple[Array, np.ndarray, np.ndarray]:
-    """Repeat samples by their weights, fill them in, and set `classes_`.
+) -> CompleteSamples:
+    """Check labels, repeat samples by their weights, and fill in missing values.
 
     This is for classifiers that compare samples with each other and cannot use weights,
-    which must be whole numbers. Return the samples, the index in `classes_` of the
-    class of each, and its row number in X.
+    which must be whole numbers.
     """
     weights = check_weights(sample_weight, X)
     row_numbers = repeat_by_weight(X.shape[0], weights, type(estimator).__name__)
@@ -113,5 +121,5 @@ def complete_samples(
     else:
         X, labels = X[index_like(row_numbers, X)], labels[row_numbers]
         check_class_count(estimator, np.unique(labels))
-    estimator.classes_, class_indices = np.unique(labels, return_inverse=True)
-    return completed_rows(X), class_indices, row_numbers
+    classes, class_indices = np.unique(labels, return_inverse=True)
+    return CompleteSamples(completed_rows(X), class_indices, classes, row_numbers)

@@ -118,7 +118,8 @@ class SRCClassifier(ResidualVoting):
         X = check_samples(
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=allow_nan
         )
-        X, labels, rows = complete_samples(self, X, y, sample_weight, kernel)
+        samples = complete_samples(self, X, y, sample_weight, kernel)
+        X, self.classes_ = samples.X, samples.classes
         self.kernel_ = kernel.bound(X)
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         energy = to_numpy(self.kernel_.diag(X))
@@ -128,7 +129,8 @@ class SRCClassifier(ResidualVoting):
                 "X has no sample other than zero (in feature space) to serve as an atom"
             )
         self._set_dictionary(X, matrix, usable, energy[usable])
-        self.atom_rows_, self.atom_classes_ = rows[usable], labels[usable]
+        self.atom_rows_ = samples.row_numbers[usable]
+        self.atom_classes_ = samples.class_indices[usable]
         self.coder_ = self._choose_coder(len(usable))
         return self
 

@@ -235,8 +235,7 @@ class DictionaryOutlierDetector(OutlierDetector):
             sizes = ALL_NORMAL if self.novelty else AMONG_OUTLIERS
             trim = 0.3 if trims else 0.0
             dictionaries = SampledDictionaries(**sizes, trim=trim, random_state=seed)
-            self.learner_ = dictionaries.fit(scaled)
-            self.learner_.row_numbers_ = numbers[self.learner_.row_numbers_]
+            self.learner_ = dictionaries.fit(scaled, row_numbers=numbers)
             return
         learner = with_seed(self.learner, seed)
         self.learner_ = clone(learner).fit(scaled)

@@ -152,8 +152,13 @@ class SampledDictionaries(Estimator):
         self.trim = trim
         self.random_state = random_state
 
-    def fit(self, X: Array, y: Any = None) -> SampledDictionaries:
-        """Draw dictionaries from rows that are scaled and complete; y is ignored."""
+    def fit(
+        self, X: Array, y: Any = None, row_numbers: np.ndarray | None = None
+    ) -> SampledDictionaries:
+        """Draw dictionaries from rows that are scaled and complete; y is ignored.
+
+        `row_numbers` are the numbers of these rows, if they are part of a larger array.
+        """
         self._validate_params()
         rng = generator(self.random_state)
         self.n_features_in_ = int(X.shape[1])
@@ -164,6 +169,8 @@ class SampledDictionaries(Estimator):
         if self.trim:
             self._draw(X, self._usual_rows(X), rng)
             self._measure(X)
+        if row_numbers is not None:
+            self.row_numbers_ = row_numbers[self.row_numbers_]
         return self
 
     def errors(self, X: Array) -> Array:  # (n,)
