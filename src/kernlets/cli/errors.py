@@ -39,16 +39,13 @@ class Commands(TyperGroup):
             except Exception as error:
                 if _is_interruption(error):
                     raise typer.Exit(INTERRUPTED) from None
-                if ctx.params["debug"] or _belongs_to_typer(error):
+                # usage errors, exits and closed pipes are typer's to handle
+                is_exit = hasattr(error, "exit_code")
+                is_of_typer = isinstance(error, (typer.Abort, BrokenPipeError))
+                if ctx.params["debug"] or is_exit or is_of_typer:
                     raise
                 typer.echo(f"error: {_explain(error)}", err=True)
                 raise typer.Exit(1) from error
-
-
-def _belongs_to_typer(error: Exception) -> bool:
-    """Usage errors, exits, interruptions and closed pipes are typer's to handle."""
-    is_exit = hasattr(error, "exit_code")
-    return is_exit or isinstance(error, (typer.Abort, BrokenPipeError))
 
 
 def _is_interruption(error: BaseException | None) -> bool:

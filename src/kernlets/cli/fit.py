@@ -247,9 +247,10 @@ def suit_memory(model: Any, rows: Table, method: str) -> dict[str, str]:
     n_bytes = 0 if comes_in_blocks(rows.X) else _needed_bytes(model, rows)
     if fits_in_memory(rows.X, n_bytes):
         return {}
-    is_steady = isinstance(learner, KSVD) and resolve_schedule(learner.schedule).steady
-    update = PARALLEL_UPDATES.get(str(getattr(learner, "update", "")))
-    if type(learner) is KSVD and update is not None and not is_steady:
+    update = None
+    if type(learner) is KSVD and not resolve_schedule(learner.schedule).steady:
+        update = PARALLEL_UPDATES.get(str(learner.update))
+    if update is not None:
         learner.set_params(update=update)
         if isinstance(last_step(model), ResidualClassifier):
             last_step(model).set_params(learner=learner)

@@ -222,13 +222,12 @@ def _table(facts: dict[str, str]) -> str:
 
 def _model_facts(model: Any, size: str) -> dict[str, str]:
     facts = {"steps": ", then ".join(type(step).__name__ for step in steps_of(model))}
-    if all(_has_atoms(learner) for learner in fitted_learners(model)):
+    if all(
+        hasattr(learner, "dictionary_") or hasattr(learner, "atoms_")
+        for learner in fitted_learners(model)
+    ):
         facts["atoms"] = atoms_text(model)
     return facts | {"size": size}
-
-
-def _has_atoms(learner: Any) -> bool:
-    return hasattr(learner, "dictionary_") or hasattr(learner, "atoms_")
 
 
 def _parameters(model: Any) -> Iterator[tuple[str, str]]:

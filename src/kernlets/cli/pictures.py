@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ def _restore(
     with share_progress(title, job.quiet) as progress:
         restored = work(progress)
     seconds = time.perf_counter() - start
-    write_picture(target, picture.with_pixels(restored))
+    write_picture(target, replace(picture, pixels=restored))
     if not job.quiet:
         facts = {"picture": str(picture), **facts, "time": f"{seconds:.2f} s"}
         size = size_text(target.stat().st_size)
@@ -157,9 +157,6 @@ class PictureFile:
     mode: str
     alpha: np.ndarray | None = None  # (h, w)
     metadata: dict[str, Any] = field(default_factory=dict)
-
-    def with_pixels(self, pixels: np.ndarray) -> PictureFile:
-        return PictureFile(pixels, self.mode, self.alpha, self.metadata)
 
     def __str__(self) -> str:
         height, width = self.pixels.shape[:2]
@@ -259,15 +256,10 @@ def write_picture(path: Path, picture: PictureFile) -> None:
     pixels, name = picture.pixels, FORMATS[path.suffix.lower()]
     if picture.alpha is not None:
         pixels = np.dstack([pixels, picture.alpha])
-    is_cmyk = picture.mode == "CMYK"
-    image = _to_cmyk(pixels) if is_cmyk else Image.fromarray(pixels)
+    if picture.mode == "CMYK":  # Pillow takes four channels of eight bits for RGBA
+        image = Image.frombytes("CMYK", pixels.shape[1::-1], pixels.tobytes())
+    else:
+        image = Image.fromarray(pixels)
     format_options = {"quality": JPEG_QUALITY} if name == "JPEG" else {}
     with atomic_write(path) as file:
         image.save(file, format=name, **picture.metadata, **format_options)
-
-
-def _to_cmyk(pixels: np.ndarray) -> Any:
-    """Make a CMYK image: Pillow takes four channels of eight bits for RGBA."""
-    from PIL import Image
-
-    return Image.frombytes("CMYK", pixels.shape[1::-1], pixels.tobytes())

@@ -47,10 +47,10 @@ class Decoder:
             return node
         tag = node.get("@")
         if not (isinstance(tag, str) and tag in READERS):
-            raise ValueError(f"a value of the unknown kind {tag!r}")
+            raise ValueError(f"it has a value of the unknown kind {tag!r}")
         read, *part_names = READERS[tag]
         if node.keys() != {"@", *part_names}:
-            raise ValueError(f"the parts of a value ({tag}) are {sorted(node)}")
+            raise ValueError(f"it has a value ({tag}) with the parts {sorted(node)}")
         return read(self, *(node[name] for name in part_names))
 
     def children(self, nodes: Parts) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _read_estimator(
 
 def _read_float(decoder: Decoder, text: Node) -> float:
     if text not in ("nan", "inf", "-inf"):  # Python's notation of what JSON has not
-        raise ValueError(f"{text!r} is a number that JSON has, or none")
+        raise ValueError(f"{text!r} is no number, or one that JSON has")
     return float(text)
 
 
@@ -132,16 +132,16 @@ def _read_dict(decoder: Decoder, key_nodes: Node, nodes: Node) -> dict[Any, Any]
     keys, values = decoder.items(key_nodes), decoder.items(nodes)
     # dicts with many colliding keys are slow, and colliding numbers are easy to find
     if len(keys) - len({hash(key) for key in keys}) > MAX_COLLISIONS:
-        raise ValueError("a dict with keys that are made to collide")
+        raise ValueError("a dict has keys that are made to collide")
     mapping = dict(zip(keys, values, strict=True))
     if len(mapping) < len(keys):
-        raise ValueError("a dict with a key that stands twice")
+        raise ValueError("a dict has a key that stands twice")
     return mapping
 
 
 def _read_dtype(decoder: Decoder, name: Node) -> np.dtype:
     if name not in PLAIN:
-        raise ValueError(f"dtype {name!r}")
+        raise ValueError(f"{name!r} is no type that an array may have")
     return np.dtype(name)
 
 
@@ -162,7 +162,7 @@ def _read_random_state(decoder: Decoder, node: Node) -> np.random.RandomState:
     state = decoder.decode(node)
     # NumPy does not check these, and would read past the end of its own state
     if len(state[1]) != MT_WORDS or not 0 <= state[2] <= MT_WORDS:
-        raise ValueError("random state out of range")
+        raise ValueError("a random state has numbers that are out of range")
     random = np.random.RandomState()
     random.set_state(state)
     return random
@@ -196,7 +196,7 @@ def _read_csr(decoder: Decoder, shape: Node, *nodes: Node) -> sparse.csr_array:
     matrix = sparse.csr_array(arrays, shape=_read_shape(shape))
     matrix.check_format(full_check=True)  # products would write where indices point
     if (np.diff(matrix.indptr) < 0).any():  # SciPy does not see that of empty ones
-        raise ValueError("a sparse matrix with rows that end before they begin")
+        raise ValueError("a sparse matrix has rows that end before they begin")
     return matrix
 
 
@@ -209,10 +209,10 @@ def _read_shape(node: Node) -> tuple[int, ...]:
 def _read_cells(decoder: Decoder, name: Node, shape: Node, nodes: Node) -> np.ndarray:
     values = decoder.items(nodes)
     if not all(map(_is_cell, values)):
-        raise ValueError("cells with something else than text and numbers")
+        raise ValueError("cells have something else than text and numbers")
     match = re.fullmatch("[<>]U([0-9]{1,9})", name)
     if name != "|O" and not (match and all(isinstance(v, str) for v in values)):
-        raise ValueError(f"dtype {name!r}")
+        raise ValueError(f"{name!r} is no type that an array may have")
     if match and 4 * int(match[1]) > widest_cell(values):
         raise ValueError(f"dtype {name!r} is wider than its cells")
     decoder.budget.take(cell_bytes(len(values), np.dtype(name)))
@@ -238,11 +238,11 @@ def _read_matrices(decoder: Decoder, *nodes: Node) -> np.ndarray:
     if not (are_arrays and shapes.shape[1:] == (2,) and numbers.ndim == 1):
         raise ValueError("matrices must have shapes and numbers")
     if shapes.dtype.kind != "i" or (shapes < 0).any() or (shapes > 2**31).any():
-        raise ValueError("matrices with shapes that are none")
+        raise ValueError("matrices have shapes that are none")
     decoder.budget.take(MATRIX_BYTES * len(shapes))
     ends = np.cumsum(shapes[:, 0] * shapes[:, 1])
     if (ends[-1] if len(ends) else 0) != len(numbers) or (ends < 0).any():
-        raise ValueError("matrices with more or fewer numbers than their shapes have")
+        raise ValueError("matrices have more or fewer numbers than their shapes")
     blocks = np.split(numbers, ends[:-1])
     matrices = [b.reshape(shape) for b, shape in zip(blocks, shapes, strict=True)]
     return _object_array(matrices)
@@ -251,7 +251,7 @@ def _read_matrices(decoder: Decoder, *nodes: Node) -> np.ndarray:
 def _read_records(decoder: Decoder, nodes: Node) -> np.ndarray:
     records = decoder.items(nodes)
     if not records or not all(map(is_record, records)):
-        raise ValueError("records with something else among them")
+        raise ValueError("records have something else among them")
     return _object_array(records)
 
 

@@ -82,5 +82,5 @@ def _refuse_constant(text: str) -> Any:
 
 def _parse_whole_number(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
-        raise ValueError(f"a number with {len(digits)} digits")
+        raise ValueError(f"it has a number with {len(digits)} digits")
     return int(digits)

@@ -108,12 +108,17 @@ def numeric_columns(
 
     Columns whose names are in `row_names` are left out.
     """
+    import pyarrow.types as types
+
     names = [str(name) for name in schema.names]
     if "" in names[1:]:
         raise DataFileError(
             path, f"column {names.index('', 1) + 1} has no name: name it, or remove it"
         )
-    numeric = [_is_numeric_type(kind) for kind in schema.types]
+    numeric = [
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        for kind in schema.types
+    ]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(names), label, request)
     check_keep(path, [names[j] for j in features], request)
@@ -137,12 +142,6 @@ def numeric_columns(
     raw_names = [schema.names[j] for j in features]
     labels = None if label is None else schema.names[label]
     return [names[j] for j in features], raw_names, labels
-
-
-def _is_numeric_type(kind: Any) -> bool:
-    import pyarrow.types as types
-
-    return types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
 
 
 def _refuse_nulls(path: Path, name: str, column: Any, first_row: int = 0) -> None:

@@ -146,7 +146,8 @@ def _check_table(path: Path, table: Table) -> Table:
     X, y, names, shape, files = table
     if X.ndim < 2 or X.dtype.kind not in "fiub":
         raise DataFileError(
-            path, f"rows of shape {X.shape} and type {X.dtype}: needs a numeric matrix"
+            path,
+            f"has rows of shape {X.shape} and type {X.dtype}: needs a numeric matrix",
         )
     if X.size == 0:
         raise DataFileError(path, f"has shape {X.shape}: needs at least one number")
@@ -154,7 +155,7 @@ def _check_table(path: Path, table: Table) -> Table:
         X, shape = X.reshape(len(X), -1), X.shape[1:]
     if y is not None and len(y) != len(X):
         advice = "transpose it" if len(y) == X.shape[1] else "give one label per row"
-        raise DataFileError(path, f"{len(X)} rows but {len(y)} labels: {advice}")
+        raise DataFileError(path, f"has {len(X)} rows but {len(y)} labels: {advice}")
     X = X if isinstance(X, np.memmap) else as_float(X)
     return Table(X, y, names, shape, files)
 
