@@ -145,8 +145,7 @@ def _check_array(
     if is_dask(X):
         if not takes_dask(containers):
             raise _dask_error(estimator)
-        rows = _check_dask(estimator, X, reset, ensure_min_samples, like)
-        return on_dask().allow_missing(rows) if allow_nan else rows
+        return _check_dask(estimator, X, reset, like, allow_nan, ensure_min_samples)
     if is_blocks(X):
         raise TypeError(
             f"X is a {type(X).__name__}, but {type(estimator).__name__} needs all rows "
@@ -357,8 +356,9 @@ def _check_dask(
     estimator: Any,
     X: Any,
     reset: bool,
-    ensure_min_samples: int,
     like: Array | None,
+    allow_nan: bool,
+    ensure_min_samples: int,
 ) -> Any:
     """Convert X to a Dask array with known lengths; chunks are checked when read."""
     if is_torch(like) and options.device is None:
@@ -369,7 +369,7 @@ def _check_dask(
             "arrays"
         )
     dtype = None if like is None else numpy_dtype(like)
-    rows = _check_shape(on_dask().as_rows(X, dtype), ensure_min_samples)
+    rows = _check_shape(on_dask().as_rows(X, dtype, allow_nan), ensure_min_samples)
     check_features(estimator, X, reset)
     return rows
 

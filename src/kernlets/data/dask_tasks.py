@@ -70,6 +70,10 @@ class Origin:
             return self.chunk_slices
         return [(i, slice(0, n)) for i, n in enumerate(self.X.chunks[0])]
 
+    def then(self, f: Packed) -> Origin:
+        """Return the origin of f(chunk, _) of these rows."""
+        return replace(self, maps=(*self.maps, f))
+
     def slice_rows(self, rows: slice) -> Origin:
         """Return the origin of consecutive rows among these."""
         chunk_slices, begin = [], 0

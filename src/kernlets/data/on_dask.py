@@ -53,7 +53,6 @@ from .labels import label_classes, label_values, refuse_continuous
 from .samples import is_objects, object_array
 
 __all__ = [
-    "allow_missing",
     "as_rows",
     "cache_rows",
     "compute",
@@ -65,10 +64,11 @@ __all__ = [
 ]
 
 
-def as_rows(X: Any, dtype: Any = None) -> da.Array:
+def as_rows(X: Any, dtype: Any = None, allow_nan: bool = False) -> da.Array:
     """Convert a Dask collection to chunks of whole rows whose lengths are known.
 
-    The workers convert chunks to `dtype`, by default to the working dtype of X.
+    The workers convert chunks to `dtype`, by default to the working dtype of X, and
+    refuse infinity, and NaN unless it means missing.
     """
     _refuse_bag(X)
     stored = stored_dtype(X)
@@ -80,9 +80,10 @@ def as_rows(X: Any, dtype: Any = None) -> da.Array:
     row_dtype = row_dtype if dtype is None else dtype
     if X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    if X.dtype == row_dtype:
-        return X
-    return da.map_blocks(_cast, X, row_dtype, dtype=row_dtype)
+    if X.dtype != row_dtype:
+        X = da.map_blocks(_cast, X, row_dtype, dtype=row_dtype)
+    check = pack(partial(_check_chunk, allow_nan))
+    return apply_maps(origin_of(X).then(check), np.empty((0, *X.shape[1:]), X.dtype))
 
 
 def _cast(chunk: np.ndarray, dtype: Any) -> np.ndarray:
@@ -90,26 +91,9 @@ def _cast(chunk: np.ndarray, dtype: Any) -> np.ndarray:
         return chunk.astype(dtype)
 
 
-class ChunkWithMissing(np.ndarray):
-    """A chunk in which NaN means missing; NaN in other chunks is refused."""
-
-
-def allow_missing(X: da.Array) -> da.Array:
-    """Return X with chunks marked as chunks in which NaN means missing."""
-    source = origin_of(X)
-    job = pack(_mark_missing_allowed)
-    like = np.empty((0, *X.shape[1:]), X.dtype)
-    return apply_maps(replace(source, maps=(*source.maps, job)), like)
-
-
-def _mark_missing_allowed(chunk: np.ndarray, _: Any) -> np.ndarray:
-    return np.asarray(chunk).view(ChunkWithMissing)
-
-
-def _check_chunk(chunk: np.ndarray, rows: slice | None = None) -> None:
-    if is_objects(chunk):
-        return  # samples were checked when they were read
-    refuse_infinite(chunk, rows, isinstance(chunk, ChunkWithMissing))
+def _check_chunk(allow_nan: bool, chunk: np.ndarray, _: Any) -> np.ndarray:
+    refuse_infinite(chunk, allow_nan=allow_nan)
+    return chunk
 
 
 def with_known_lengths(X: Any) -> da.Array:
@@ -139,8 +123,7 @@ def map_rows(
     """Apply f to the chunks lazily; the result is another Dask array."""
     like = _to_host(f(to_device(_example_rows(X, group_size))))
     job = pack(partial(_map_chunk, f, row_bytes, group_size))
-    source = origin_of(X)
-    return apply_maps(replace(source, maps=(*source.maps, job), sample=None), like)
+    return apply_maps(replace(origin_of(X).then(job), sample=None), like)
 
 
 def _example_rows(X: da.Array, n: int) -> np.ndarray:
@@ -158,7 +141,6 @@ def _map_chunk(
     chunk: np.ndarray,
     _: Any,
 ) -> Array:
-    _check_chunk(chunk)
     rows = _to_worker_device(chunk)
     return _to_host(stacked_rows(f, rows, row_bytes, None, group_size))
 
@@ -203,7 +185,6 @@ def _sum_chunk(
     chunk: np.ndarray,
     span: tuple[int, int],
 ) -> Any:
-    _check_chunk(chunk, slice(*span))
 
     def apply_numbered(block: Array, number: int) -> Any:
         return f(block, span[0] + number)
@@ -238,7 +219,6 @@ def take_rows(X: da.Array, row_numbers: np.ndarray) -> Array:
 
 
 def _take_from_chunk(chunk: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    _check_chunk(chunk)
     return chunk[rows] if is_objects(chunk) else as_float(chunk[rows])
 
 
