@@ -4,8 +4,11 @@ scikit-learn has no types. A class that inherits from it directly is `Any` to a 
 checker, which then accepts every attribute of every estimator.
 """
 
+from functools import cache
+from typing import Any
+
+import sklearn.base
 from sklearn.base import (
-    BaseEstimator,
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     OneToOneFeatureMixin,
@@ -19,6 +22,20 @@ except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:
         """Supports nothing."""
+
+
+class BaseEstimator(sklearn.base.BaseEstimator):
+    """scikit-learn's base class, which reads a constructor's signature only once."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return list(_param_names(cls))
+
+
+@cache
+def _param_names(cls: Any) -> tuple[str, ...]:
+    read_names = sklearn.base.BaseEstimator._get_param_names.__func__
+    return tuple(read_names(cls))
 
 
 __all__ = [

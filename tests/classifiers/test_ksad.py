@@ -18,7 +18,7 @@ from kernlets.classifiers.ksad_atoms import (
 )
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
 from kernlets.datasets import unit_norm
-from kernlets.numerics.argsmallest import smallest
+from kernlets.numerics.arrays import smallest
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
 from papers.exhibits.common import Searched
 from papers.written import Fista

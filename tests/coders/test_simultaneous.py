@@ -84,6 +84,22 @@ def test_blocks_do_not_tear_groups(rng, block_rows):
     assert error == pytest.approx(learner.reconstruction_error(X))
 
 
+def test_chunks_and_rows_read_later_do_not_tear_groups(rng, tmp_path):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    X, atoms, _ = planted(rng)
+    coder = SimultaneousOMP(2, group_size=3)
+    learner = MOD(16, coder=coder, init=atoms, max_iter=2).fit(X)
+    codes = learner.transform(X)
+    np.save(tmp_path / "X.npy", X)
+    disk = np.load(tmp_path / "X.npy", mmap_mode="r")
+    with options(block_rows=7, memory=3 * codes.nbytes // 2):
+        on_cluster = learner.transform(da.from_array(X, chunks=(60, -1))).compute()
+        lazy = learner.transform(disk)
+    with options(block_rows=7):
+        np.testing.assert_allclose(lazy[:60], codes[:60], atol=1e-12)
+    np.testing.assert_allclose(on_cluster, codes, atol=1e-12)
+
+
 @pytest.mark.parametrize("update", ["ksvd", "ksvd-parallel"])
 def test_learners_find_common_atoms(rng, update):
     X, atoms, _ = planted(rng, n_groups=300)

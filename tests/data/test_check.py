@@ -61,6 +61,32 @@ def test_every_type_on_a_cluster(dtype, whole):
     same_rows(found.compute(), X, dtype)
 
 
+def test_rows_that_need_no_change_are_the_same_array(whole):
+    X = whole.astype(np.float32)
+    learner = MOD()
+    assert check_rows(learner, X, reset=True) is X and learner.n_features_in_ == 4
+    assert check_rows(learner, X, like=X[:0]) is X
+    assert check_rows(learner, X, like=X[:0].astype(float)).dtype == np.float64
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        check_rows(learner, X[:, :2], like=X[:0])
+    with pytest.raises(ValueError, match="minimum of 31"):
+        check_rows(learner, X, reset=True, ensure_min_samples=31)
+    X[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        check_rows(learner, X, reset=True)
+
+
+def test_names_of_features_are_compared_and_forgotten(whole):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame(whole.astype(float), columns=list("abcd"))
+    learner, X = MOD(), frame.to_numpy()
+    check_rows(learner, frame, reset=True)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        check_rows(learner, X, like=X[:0])
+    check_rows(learner, X, reset=True)
+    assert not hasattr(learner, "feature_names_in_")
+
+
 TENSORS = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64"
 
 

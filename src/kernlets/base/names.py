@@ -9,6 +9,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -68,7 +69,7 @@ def parse(
 
 def make(kind: type, params: Mapping[str, Any]) -> Any:
     """Make an object of the class; refuse parameters that it does not have."""
-    names = list(signature(kind).parameters)
+    names = _parameter_names(kind)
     unknown = [name for name in params if name not in names]
     if unknown:
         choices = ", ".join(names) or "none"
@@ -78,9 +79,14 @@ def make(kind: type, params: Mapping[str, Any]) -> Any:
     return kind(**params)
 
 
+@cache
+def _parameter_names(kind: type) -> tuple[str, ...]:
+    return tuple(signature(kind).parameters)
+
+
 def _parameters(kind_name: str, kind: type, arguments: str) -> dict[str, Any]:
     """Return parameters by name; a value without a name is assigned by its position."""
-    names = list(signature(kind).parameters)
+    names = _parameter_names(kind)
     params: dict[str, Any] = {}
     for i, argument in enumerate(arguments.split(",")):
         name, equals, value = argument.rpartition("=")

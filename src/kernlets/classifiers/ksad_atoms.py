@@ -16,7 +16,6 @@ from ..data.rows import load_values, map_rows, sum_rows
 from ..io.checkpoint import Checkpoint, fitting
 from ..learners.initial_atoms import start_atoms
 from ..learners.loop import Alternation, Monitor, iterate
-from ..numerics.argsmallest import smallest
 from ..numerics.arrays import (
     as_like,
     double,
@@ -25,6 +24,7 @@ from ..numerics.arrays import (
     inner,
     namespace,
     row_norms,
+    smallest,
 )
 from ..numerics.scaling import peaks, power_of_two
 from ..schema import check

@@ -155,9 +155,9 @@ def drop_empty_rows(X: Array) -> Array:  # (n', p)
 def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
     """Return the mean of the observed entries of each feature, 0 if there are none."""
     observed_sums = partial(_observed_sums, weights)
-    sum_arguments = {"row_bytes": 32 * X.shape[1], "numbered": weights is not None}
+    row_bytes, is_weighted = 32 * X.shape[1], weights is not None
     with quiet():
-        totals = sum_rows(observed_sums, X, **sum_arguments)
+        totals = sum_rows(observed_sums, X, row_bytes, numbered=is_weighted)
     refuse_large_sums(totals, "the sums of columns")
     xp = namespace(totals)
     never_observed = np.flatnonzero(to_numpy(totals[0]) == 0)

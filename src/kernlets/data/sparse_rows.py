@@ -118,9 +118,10 @@ def variance(X: Array, weights: Weights = None) -> float:
         return np.array([shifted.sum(), np.vdot(shifted, shifted)])
 
     n_entries = _weighted_count(X, weights) * X.shape[1]
-    sum_arguments = {"row_bytes": 16 * X.shape[1], "numbered": weights is not None}
+    row_bytes, is_weighted = 16 * X.shape[1], weights is not None
     with np.errstate(over="ignore", invalid="ignore"):
-        total, squares = sum_rows(moments, X, **sum_arguments) / n_entries
+        sums = sum_rows(moments, X, row_bytes, numbered=is_weighted)
+        total, squares = sums / n_entries
         value = float(squares - total**2)
     return max(0.0, value) if np.isfinite(value) else np.inf
 

@@ -19,8 +19,7 @@ from math import isqrt, prod
 import numpy as np
 
 from ..contracts import Array
-from ..numerics.argsmallest import smallest
-from ..numerics.arrays import as_like, empty, index_like, namespace
+from ..numerics.arrays import as_like, empty, index_like, namespace, smallest
 from ..numerics.pixels import on_gpu, window_starts, windows
 from ..numerics.threads import parallel
 
