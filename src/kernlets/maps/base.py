@@ -16,7 +16,7 @@ from ..data.rows import apply_to_rows, map_rows
 from ..data.stream import first_block
 from ..kernels import Kernel
 from ..numerics.arrays import namespace
-from ..numerics.scaling import all_finite, quiet
+from ..numerics.scaling import all_finite
 from ..preimage import over_landmarks, preimages
 from ..schema import (
     Declared,
@@ -81,12 +81,11 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
     def _finite_features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         """`_features`, or an error if they are not finite numbers."""
-        with quiet():
-            features = self._features(X)
-        are_missing = self._keeps_missing and not bool(
-            namespace(features).isinf(features).any()
-        )
-        if not all_finite(features) and not are_missing:
+        features = self._features(X)
+        is_refused = not all_finite(features)
+        if is_refused and self._keeps_missing:  # NaN marks what is missing
+            is_refused = bool(namespace(features).isinf(features).any())
+        if is_refused:
             raise ValueError(
                 f"{type(self).__name__}: features are not finite in {features.dtype}, "
                 "the samples are too large. Scale them as those of the fit, or pass "

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1
-from ..base.estimator import Estimator
-from ..data.rows import apply_to_rows
 from ..data.samples import float_like
 from ..kernels.samples import check_samples, describe_input
 from ..kernels.series import GAK
 from ..loops.kernels.layout import Series, Waves
 from ..loops.table import convolve
 from ..numerics.random import generator
-from ..numerics.scaling import all_finite, quiet
+from ..numerics.scaling import all_finite
 from ..numerics.threads import parallel
-from ..schema import Declared, Floats, Indices, Size
-from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from ..schema import Declared, Floats, Indices
+from .base import FeatureMap
 
 LENGTHS = (7, 9, 11)  # possible numbers of weights of a wave
 MOST = max(LENGTHS)
 AT_ONCE = 16  # number of series that a thread convolves in one call
 
 
-class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class ConvolutionMap(FeatureMap):
     """Random convolutional features of time series, in the manner of ROCKET.
 
     Each wave is a short sequence of random weights, which are some steps apart, with a
@@ -72,7 +68,6 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         "random_state": ["random_state", np.random.Generator],
     }
     _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
         "weights_": Floats("k", "c", MOST),
         "lengths_": Indices("k", least=1, below=MOST + 1),
         "gaps_": Indices("k", least=1),
@@ -87,7 +82,7 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     def fit(self, X: Any, y: Any = None) -> ConvolutionMap:
         """Draw the waves, for series as long as those in X."""
         self._validate_params()
-        samples = check_samples(self, X, GAK(), reset=True)
+        samples = self._check_rows(X, reset=True)
         rng, k = generator(self.random_state), int(self.n_waves)
         longest = max(len(sample) for sample in samples)
         self.lengths_ = rng.choice(LENGTHS, size=k)
@@ -100,22 +95,20 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         self.weights_ = _draw_weights(rng, samples[0].shape[1], self.lengths_)
         return self
 
-    def transform(self, X: Any) -> Any:  # (n, 2 n_waves)
-        """The features of the series in X, a Dask array if X is a Dask collection."""
-        check_is_fitted(self)
-        samples = check_samples(self, X, GAK(), containers="dask")
-        return apply_to_rows(copy(self)._features, samples, 16 * len(self.biases_))
+    def _check_rows(self, X: Any, reset: bool = False) -> Any:
+        return check_samples(
+            self, X, GAK(), reset=reset, containers="array" if reset else "dask"
+        )
 
-    def _features(self, samples: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)
+    def _features(self, X: np.ndarray) -> np.ndarray:  # (n,) -> (n, 2 n_waves)
         n_fitted = self.weights_.shape[1]
-        n_channels = samples[0].shape[1] if len(samples) else n_fitted
+        n_channels = X[0].shape[1] if len(X) else n_fitted
         if n_fitted != n_channels:
             raise ValueError(
                 f"series have {n_channels} channels, but {n_fitted} in the fit: "
                 "samples are arrays (steps, channels), or (steps,) for one channel"
             )
-        shape = len(samples), self._n_features_out
-        features = np.empty(shape, float_like(samples).dtype)
+        features = np.empty((len(X), self._n_features_out), float_like(X).dtype)
         waves = Waves(
             np.asarray(self.weights_, np.float64),
             np.asarray(self.lengths_, np.int64),
@@ -125,17 +118,20 @@ class ConvolutionMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         )
 
         def convolve_some(start: int) -> None:
-            series = Series.of(list(samples[start : start + AT_ONCE]))
+            series = Series.of(list(X[start : start + AT_ONCE]))
             features[start : start + AT_ONCE] = convolve(series, waves)
 
-        with quiet():
-            parallel(convolve_some, range(0, len(samples), AT_ONCE))
+        parallel(convolve_some, range(0, len(X), AT_ONCE))
         if not all_finite(features):
             raise ValueError(
                 f"convolutions of these series overflow in {features.dtype}: scale "
                 "them, e.g. with kernlets.datasets.z_normalize"
             )
         return features
+
+    @property
+    def _row_bytes(self) -> int:
+        return 16 * len(self.biases_)
 
     @property
     def _n_features_out(self) -> int:

@@ -25,7 +25,6 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..numerics.scaling import least_energy, lengths, quiet
-from ..numerics.threads import serial_blas
 
 CUT = 1e-9  # singular values of B below this share of the largest are dropped
 
@@ -89,8 +88,7 @@ def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
     is_accurate = column_lengths > smallest_length  # shorter ones have lost digits
     B = xp.where(is_accurate, B, 0.0)
     column_lengths = xp.where(is_accurate, column_lengths, xp.ones_like(column_lengths))
-    with serial_blas:  # threads of LAPACK mostly wait for each other here
-        U, s, Vh = xp.linalg.svd(B / column_lengths, full_matrices=False)
+    U, s, Vh = xp.linalg.svd(B / column_lengths, full_matrices=False)
     r = int((s > cutoff * s[0]).sum())
     if r == 0:
         raise ValueError(

@@ -1,41 +1,37 @@
-"""Exact features of kernels: `CountMap` of those that count parts of samples, and
-`AdditiveMap` of those of histograms that are sums over features.
+"""Exact features of kernels that are sums: over parts of samples, or over features.
+
+`CountMap` takes strings, graphs and bags, `AdditiveMap` histograms.
 """
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1
-from ..base.estimator import Estimator
 from ..contracts import Array
-from ..data.rows import apply_to_rows
 from ..data.samples import float_like
 from ..kernels import Intersection, Kernel, kernel_or_class, resolve
 from ..kernels.histogram import AdditiveChi2, harmonic
 from ..kernels.samples import check_samples, describe_input
 from ..kernels.structured import Counting
 from ..numerics.arrays import as_like, double, namespace, to_numpy
-from ..schema import Declared, Digests, Floats, Part, Size
-from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from ..schema import Declared, Digests, Floats, Part
 from .base import FeatureMap
 
 RELATIVE = 1e-13  # eigenvalues below this share of the largest are rounding errors
 
 
-class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class CountMap(FeatureMap):
     """Exact features of a kernel that counts, as a sparse matrix.
 
     Inner products of the rows are the kernel: of substrings (`Spectrum`, `Mismatch`,
     `Gappy`), of parts of graphs (`WeisfeilerLehman`, `ShortestPath`, `RandomWalk`), or
-    of matches of vectors (`PyramidMatch`). The columns
-    are the parts that training samples have; parts that only new samples have are left
-    out. Linear methods that take CSR then need no kernel matrix.
+    of matches of vectors (`PyramidMatch`). The columns are the parts that training
+    samples have; parts that only new samples have are left out. Linear methods that
+    take CSR then need no kernel matrix.
 
     Parameters
     ----------
@@ -62,10 +58,10 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     _parameter_constraints = {"kernel": [str, Kernel], "min_samples": [AT_LEAST_1]}
     _declared: ClassVar[Declared] = {
-        "n_features_in_": Size("p"),
         "kernel_": Part(Counting),
         "vocabulary_": Digests("m"),
     }
+    _row_bytes = 64
 
     kernel_: Any  # a `Counting` whose parameters are set
 
@@ -83,7 +79,7 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
                 "PyramidMatch, or NystroemMap"
             )
-        samples = check_samples(self, X, kernel, reset=True)
+        samples = self._check_rows(X, reset=True)
         self.kernel_ = kernel.bound(samples)
         counts = self.kernel_.prepare(samples)
         digests, sample_counts = np.unique(counts.digests, return_counts=True)
@@ -95,18 +91,15 @@ class CountMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             )
         return self
 
-    def transform(self, X: Any) -> Any:  # (n, m)
-        """The counts of the parts of each sample, as a CSR matrix.
+    def _features(self, X: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
+        counts = self.kernel_.prepare(X).matrix(self.vocabulary_)
+        return counts.astype(float_like(X).dtype, copy=False)
 
-        For a Dask collection the result is a Dask array whose chunks are such matrices.
-        """
-        check_is_fitted(self)
-        samples = check_samples(self, X, self.kernel_, containers="dask")
-        return apply_to_rows(copy(self)._counts, samples)
-
-    def _counts(self, samples: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
-        counts = self.kernel_.prepare(samples).matrix(self.vocabulary_)
-        return counts.astype(float_like(samples).dtype, copy=False)
+    def _check_rows(self, X: Any, reset: bool = False) -> Any:
+        kernel = kernel_or_class(self.kernel)
+        return check_samples(
+            self, X, kernel, reset=reset, containers="array" if reset else "dask"
+        )
 
     @property
     def _n_features_out(self) -> int:
@@ -184,11 +177,16 @@ class AdditiveMap(FeatureMap):
         self.kernel_ = kernel
         head, _ = self._head_and_rows(X)
         _refuse_negative(head)
+
+        # the knots t of each feature
         columns = to_numpy(double(head)).T
         knots = [self._choose_knots(column) for column in columns]
-        factors = [_inverse_root(self._kernel_values(t[:, None], t)) for t in knots]
         self.knots_ = as_like(_stack_with_zeros(knots), head)
-        self.projections_ = as_like(_stack_with_zeros(factors), head)
+
+        # W^(-½) with W = k(t, t)
+        W = [self._kernel_values(t[:, None], t) for t in knots]
+        roots = [_inverse_root(W_j) for W_j in W]
+        self.projections_ = as_like(_stack_with_zeros(roots), head)
         return self
 
     def _choose_knots(self, column: np.ndarray) -> np.ndarray:  # (n,) -> (m,)
@@ -204,6 +202,7 @@ class AdditiveMap(FeatureMap):
         return namespace(x).minimum(x, t)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, p r)
+        """φ(x) = k(x, t) W^(-½) of each feature."""
         _refuse_negative(X)
         C = self._kernel_values(X[:, :, None], self.knots_)  # (n, p, m)
         xp = namespace(X)

@@ -27,7 +27,7 @@ from ..kernels import Kernel, kernel_or_class, resolve
 from ..landmarks.choose import choose, count
 from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
 from ..numerics.random import generator
-from ..numerics.scaling import check_range, least_energy, quiet
+from ..numerics.scaling import check_range, least_energy
 from ..schema import Conditions, Declared, Either, Floats, Nothing, Whole
 from .base import LandmarkMap
 from .eigenfunctions import (
@@ -260,9 +260,9 @@ class IKAMap(LandmarkMap):
             return _check_basis_values(self.basis(X), X)
         if self.basis == "kernel":
             return self.kernel_(X, self.landmarks_)
-        with quiet():  # a product that overflows is still on one side of the offset
-            s = X @ as_like(self.landmarks_, X).T - as_like(self.offsets_, X)
-            return UNITS[self.basis](s)
+        # a product that overflows is still on one side of the offset
+        s = X @ as_like(self.landmarks_, X).T - as_like(self.offsets_, X)
+        return UNITS[self.basis](s)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, m)
         return self._basis_functions(X) @ self.projection_
@@ -298,8 +298,7 @@ def switched_at_samples(
     Each unit switches on at a random sample of its own.
     """
     xp, m = namespace(filters), filters.shape[0]
-    with quiet():
-        projections = sample @ filters.T
+    projections = sample @ filters.T
     check_range(projections, "X · filters")
     std = xp.std(projections, axis=0)
     is_varying = std > least_energy(projections)

@@ -49,7 +49,6 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..numerics.random import generator
-from ..numerics.scaling import quiet
 from ..schema import Declared, Size
 from .base import LandmarkMap
 from .spectral import (
@@ -209,8 +208,7 @@ class NystroemMap(LandmarkMap):
         # (21): F = C V_k Σ_k^(-1/2)
         n_components = self.n_components if self.truncation == "landmarks" else None
         k = choose_rank(Sigma, n_components, tolerance)
-        with quiet():  # transform checks that features are finite
-            self.eigenvalues_ = to_device(as_like(Sigma[:k], like))
+        self.eigenvalues_ = to_device(as_like(Sigma[:k], like))
         self.projection_ = to_device(as_like(V[:, :k] / Sigma[:k] ** 0.5, like))
 
         # (22) and (23): the virtual samples of all rows, or of some for the error

@@ -11,7 +11,7 @@ from ..contracts import Array
 from ..data.missing import first_observed, has_missing, split_mask
 from ..data.rows import sum_rows, take_rows
 from ..numerics.arrays import as_like, double, namespace
-from ..numerics.scaling import quiet, refuse_large_sums
+from ..numerics.scaling import refuse_large_sums
 from ..schema import Declared, Floats
 from .base import FeatureMap
 
@@ -69,9 +69,7 @@ class Standardize(_Scaling):
         # Sums are of differences to one row: they are exactly zero for a constant
         # column, and lose digits only if that row is an outlier.
         origin = first_observed(take_rows(head, np.arange(min(FIRST, head.shape[0]))))
-        with quiet():
-            block_moments = partial(_moments, origin)
-            sums = sum_rows(block_moments, rows, row_bytes=24 * head.shape[1])
+        sums = sum_rows(partial(_moments, origin), rows, row_bytes=24 * head.shape[1])
         refuse_large_sums(sums, "the squares of differences")
         counts = namespace(sums).clip(sums[0], 1, None)
         shift, mean_square = sums[1] / counts, sums[2] / counts
