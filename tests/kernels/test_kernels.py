@@ -12,8 +12,24 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
+from sklearn.pipeline import make_pipeline
 
-from kernlets import AdditiveChi2, options
+from kernlets import (
+    KSVD,
+    AdditiveChi2,
+    BudgetKernelDL,
+    DictionaryOutlierDetector,
+    FourierMap,
+    IKAMap,
+    KernelKSVD,
+    KSADClassifier,
+    NystroemMap,
+    ReducedKernelDL,
+    ResidualClassifier,
+    SRCClassifier,
+    kernels,
+    options,
+)
 from kernlets.kernels import (
     KERNELS,
     RBF,
@@ -530,3 +546,32 @@ def test_bad_names(spec, message):
 def test_other_things_are_no_kernels():
     with pytest.raises(TypeError, match="must be a kernel"):
         resolve(3)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        make_pipeline(NystroemMap("poly:2"), ResidualClassifier(KSVD(5))),
+        ResidualClassifier(KernelKSVD("poly:2", 5)),
+        SRCClassifier("poly:2"),
+        KSADClassifier("poly:2"),
+        KernelKSVD("poly:2", 5),
+        ReducedKernelDL("poly:2", 5),
+        BudgetKernelDL("poly:2", 5),
+        DictionaryOutlierDetector(KernelKSVD("poly:2", 5)),
+        IKAMap("poly:2"),
+        FourierMap("rbf:1"),
+    ],
+)
+def test_new_rows_parse_no_name_of_a_kernel(estimator, rng, monkeypatch):
+    X, y = rng.standard_normal((60, 4)), np.repeat([0, 1], 30)
+    fitted = estimator.fit(X, y)
+
+    def refuse(*arguments):
+        raise AssertionError("a name was parsed")
+
+    monkeypatch.setattr(kernels, "parse", refuse)
+    method = "predict" if hasattr(fitted, "predict") else "transform"
+    getattr(fitted, method)(X[:1])
+    if hasattr(fitted, "partial_fit") and hasattr(fitted, "stock_"):
+        fitted.partial_fit(X[:1])

@@ -183,7 +183,7 @@ class PyramidMatch(Counting):
         With these the product of two histograms becomes their intersection:
         min(a, b) = Σₜ [a ≥ t][b ≥ t].
         """
-        width = 1.0 if self.width is None else positive(self, "width")
+        width = positive(self, "width", default=1.0)
         with quiet():  # infinite cells are refused below
             cells = np.floor(sample.astype(np.float64) / width)
         if np.abs(cells).max() > LARGEST_CELL:

@@ -387,9 +387,17 @@ def reset(kernel: Kernel, **params: Any) -> Kernel:
     return clone(kernel).set_params(**params)
 
 
-def positive(kernel: Kernel, name: str, value: Any = None) -> float:
-    """Return a kernel parameter as a float; raise if it is not finite and positive."""
+def positive(
+    kernel: Kernel, name: str, value: Any = None, *, default: float | None = None
+) -> float:
+    """Return a kernel parameter as a float; raise if it is not finite and positive.
+
+    A `value` that follows from the parameter is checked in its place. With a `default`
+    the parameter may be None, which means that it is not set from data yet.
+    """
     parameter = getattr(kernel, name)
+    if parameter is None and default is not None:
+        return default
     value = parameter if value is None else value
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise ValueError(

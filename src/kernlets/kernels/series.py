@@ -64,6 +64,12 @@ class Alignment(Structured):
         series = Series.of(list(samples))
         return PackedSeries(series, GroupedSeries.of(series))
 
+    def matrix(
+        self, left: PackedSeries, right: PackedSeries, n: int, m: int
+    ) -> np.ndarray:  # (n, m)
+        _check_channels(left.series.values[:1], right.series.values[:1])
+        return super().matrix(left, right, n, m)
+
     def energies(self, prepared: PackedSeries) -> np.ndarray:  # (n,)
         return np.ones(len(prepared.series.lengths))
 
@@ -117,8 +123,7 @@ class GAK(Alignment, AllAlignments):
     def tile(
         self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
-        _check_channels(left.series.values[:1], right.series.values[:1])
-        sigma = 1.0 if self.sigma is None else positive(self, "sigma")
+        sigma = positive(self, "sigma", default=1.0)
         rate, T = 0.5 / sigma / sigma, int(self.triangular)
         first, n = columns.start, columns.stop
         return log_gak(left.rows(rows), right.lanes, first, n, rate, T)
@@ -164,10 +169,9 @@ class DTW(Alignment):
     def tile(
         self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
-        _check_channels(left.series.values[:1], right.series.values[:1])
         squares = self._squares(left.rows(rows), right.lanes, columns)
         with quiet():  # exp(-∞) = 0 is intended
-            squares *= -(1.0 if self.gamma is None else positive(self, "gamma"))
+            squares *= -positive(self, "gamma", default=1.0)
         return np.exp(squares)
 
     def _squares(
@@ -236,7 +240,7 @@ class SoftDTW(Alignment, AllAlignments):
     def finish(
         self, K: np.ndarray, left: PackedSeries, right: PackedSeries
     ) -> np.ndarray:
-        gamma = 1.0 if self.gamma is None else positive(self, "gamma")
+        gamma = positive(self, "gamma", default=1.0)
         K = self.normalized_logs(K, left, right)
         with quiet():  # exp(-∞) = 0 is intended
             K *= self._beta
@@ -246,13 +250,12 @@ class SoftDTW(Alignment, AllAlignments):
     def tile(
         self, left: PackedSeries, right: PackedSeries, rows: slice, columns: slice
     ) -> np.ndarray:
-        _check_channels(left.series.values[:1], right.series.values[:1])
-        x, rate, ends = left.rows(rows), 1 / self._beta, (columns.start, columns.stop)
-        return log_gak(x, right.lanes, *ends, rate, 0, geometric=False)
+        x, first, n = left.rows(rows), columns.start, columns.stop
+        return log_gak(x, right.lanes, first, n, 1 / self._beta, 0, geometric=False)
 
     @property
     def _beta(self) -> float:
-        return 1.0 if self.smoothing is None else positive(self, "smoothing")
+        return positive(self, "smoothing", default=1.0)
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class _Distance(_Dissimilarity):
 
     @property
     def _rate(self) -> float:
-        return 1.0 if self.gamma is None else positive(self, "gamma")
+        return positive(self, "gamma", default=1.0)
 
 
 class LogEuclidean(_Distance):
@@ -186,7 +186,7 @@ class Stein(_Dissimilarity):
 
     @property
     def _rate(self) -> float:
-        return 0.5 if self.theta is None else positive(self, "theta")
+        return positive(self, "theta", default=0.5)
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
         theta = 1.0 / self._typical_square(samples, default=2.0)

@@ -88,7 +88,7 @@ def choose(
     """
     if is_blocks(X):
         choice = _from_stream(landmarks, kernel, X, n_landmarks, rng)
-    elif _is_sampler(landmarks):
+    elif is_sampler(landmarks):
         m = count(n_landmarks, X.shape[0])
         choice = _from_sampler(find_sampler(landmarks), kernel, X, m, rng)
     else:
@@ -161,7 +161,9 @@ def _take_share(
 ) -> tuple[Array, np.ndarray | None]:
     m, seed = share
     rows = as_float(chunk) if chunk.ndim > 1 else chunk
-    return _taker(sampler, kernel, np.random.default_rng(seed))(rows, m)
+    chosen = sampler(kernel, rows, m, np.random.default_rng(seed))
+    choice = _as_landmarks(kernel, rows, chosen)
+    return choice.rows, choice.indices
 
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
@@ -197,7 +199,8 @@ def count(n_landmarks: int | float | None, n: int) -> int:
     return _at_most(n_landmarks, n)
 
 
-def _is_sampler(landmarks: Any) -> bool:
+def is_sampler(landmarks: Any) -> bool:
+    """Whether the user gave the name of a sampler, or a sampler."""
     return isinstance(landmarks, str) or callable(landmarks)
 
 
@@ -282,11 +285,11 @@ def _from_stream(
 ) -> Landmarks:
     """Choose landmarks from blocks of rows that are read once."""
     _refuse_matrix(kernel)
-    probe = BlockSample(_taker(uniform, kernel, rng), lambda n: min(n, PROBE_ROWS), rng)
+    probe = BlockSample(uniform, kernel, lambda n: min(n, PROBE_ROWS), rng)
     pool = None
-    if _is_sampler(landmarks):
-        taker = _taker(find_sampler(landmarks), kernel, rng)
-        pool = BlockSample(taker, partial(_at_most, n_landmarks), rng)
+    if is_sampler(landmarks):
+        size = partial(_at_most, n_landmarks)
+        pool = BlockSample(find_sampler(landmarks), kernel, size, rng)
     elif (values := _checked_values(landmarks, n_landmarks)).ndim == 1:
         raise ValueError(
             "landmarks are indices of rows, but X is an iterable of blocks: pass the "
@@ -303,16 +306,6 @@ def _from_stream(
     return Landmarks(pool.rows, pool.rows, pool.indices, probe.rows)
 
 
-def _taker(sampler: Sampler, kernel: Kernel, rng: np.random.Generator) -> Sample:
-    """The sampler in the form that `BlockSample` takes: it returns rows and indices."""
-
-    def take(block: Array, m: int) -> tuple[Array, np.ndarray | None]:
-        choice = _as_landmarks(kernel, block, sampler(kernel, block, m, rng))
-        return choice.rows, choice.indices
-
-    return take
-
-
 def _refuse_matrix(kernel: Kernel) -> None:
     if kernel.by_index:
         raise ValueError(
@@ -321,23 +314,21 @@ def _refuse_matrix(kernel: Kernel) -> None:
         )
 
 
-Sample = Callable[[Array, int], tuple[Array, np.ndarray | None]]
-
-
 class BlockSample:
-    """A sample of `target(n)` of the first n rows, with a fair share of each block.
+    """Landmarks from blocks: `size(n)` from the first n rows, a fair share of each.
 
-    When a block of b rows brings the number of rows to n, about b/n of the sample come
-    from this block, and they replace random other rows of the sample.
+    When a block of b rows brings the number of rows to n, about b/n of the landmarks
+    come from this block, and they replace random other ones.
     """
 
     def __init__(
         self,
-        sample: Sample,  # (block, m) -> m rows, their indices in the block or None
-        target: Callable[[int], int],
+        sampler: Sampler,
+        kernel: Kernel,
+        size: Callable[[int], int],
         rng: np.random.Generator,
     ) -> None:
-        self._sample, self._target, self._rng = sample, target, rng
+        self._sampler, self._kernel, self._size, self._rng = sampler, kernel, size, rng
         self.rows: Array | None = None  # (m, p)
         self.indices: np.ndarray | None = np.empty(0, dtype=np.intp)
         self.n_seen = 0
@@ -349,21 +340,23 @@ class BlockSample:
         """Take landmarks from one more block."""
         n_block = block.shape[0]
         n = self.n_seen + n_block
-        size = self._target(n)
+        size = self._size(n)
         # random rounding, so that blocks of a single row get their share, too
         n_take = int(size * n_block / n + self._rng.random())
         n_keep = min(max(size - n_take, 0), len(self))
         n_take = min(size - n_keep, n_block)
         retained = np.sort(self._rng.choice(len(self), n_keep, replace=False))
-        rows, indices = block[:0], np.empty(0, dtype=np.intp)
+        choice = Landmarks(block[:0], block[:0], np.empty(0, dtype=np.intp))
         if n_take:
-            rows, indices = self._sample(block, n_take)
+            chosen = self._sampler(self._kernel, block, n_take, self._rng)
+            choice = _as_landmarks(self._kernel, block, chosen)
+        rows = choice.rows
         if self.rows is not None:
             old_rows = self.rows[index_like(retained, self.rows)]
             rows = namespace(rows).concat([old_rows, rows])
-        if indices is None or self.indices is None:
+        if choice.indices is None or self.indices is None:
             self.indices = None  # points of a sampler such as k-means are no rows of X
         else:
-            new_indices = indices + self.n_seen
+            new_indices = choice.indices + self.n_seen
             self.indices = np.concatenate([self.indices[retained], new_indices])
         self.rows, self.n_seen = rows, n

@@ -15,6 +15,7 @@ from ..data.rows import map_rows, n_rows_in_memory, sum_rows
 from ..data.stream import is_blocks
 from ..kernels import Kernel
 from ..landmarks.choose import BlockSample, choose
+from ..landmarks.samplers import uniform
 from ..numerics.arrays import (
     as_like,
     double,
@@ -38,7 +39,7 @@ class Sample(NamedTuple):
 
 
 def gather_sample(
-    rows: Any, n_samples: int, rng: np.random.Generator
+    kernel: Kernel, rows: Any, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, np.ndarray | None]:
     """Random rows of a stream as one array, and their row numbers in the stream.
 
@@ -46,12 +47,7 @@ def gather_sample(
     """
     if not is_blocks(rows):
         return rows, None
-
-    def draw_rows(block: Array, n_drawn: int) -> tuple[Array, np.ndarray]:
-        row_numbers = np.sort(rng.choice(block.shape[0], n_drawn, replace=False))
-        return block[index_like(row_numbers, block)], row_numbers
-
-    sampled_rows = BlockSample(draw_rows, lambda n: min(n, n_samples), rng)
+    sampled_rows = BlockSample(uniform, kernel, lambda n: min(n, n_samples), rng)
     for block in rows:
         sampled_rows.add(block)
     return sampled_rows.rows, sampled_rows.indices

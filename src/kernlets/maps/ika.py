@@ -24,7 +24,7 @@ from ..contracts import Array
 from ..data.rows import evenly_spaced_rows, map_rows
 from ..data.sparse_rows import refuse_sparse
 from ..kernels import Kernel, kernel_or_class, resolve
-from ..landmarks.choose import choose, count
+from ..landmarks.choose import choose, count, is_sampler
 from ..numerics.arrays import as_like, eps, index_like, is_array, namespace
 from ..numerics.random import generator
 from ..numerics.scaling import check_range, least_energy
@@ -177,7 +177,7 @@ class IKAMap(LandmarkMap):
         rng = generator(self.random_state)
 
         # a sample of S rows, the functions b₁ … b_n, and B = b(sample)
-        rows, row_numbers = gather_sample(rows, self.n_samples, rng)
+        rows, row_numbers = gather_sample(kernel, rows, self.n_samples, rng)
         sample = draw_sample(kernel, rows, self.n_samples, rng)
         self._choose_functions(rows, row_numbers, sample, rng)
         n = 1 if self.landmarks_ is None else self.landmarks_.shape[0]
@@ -214,8 +214,8 @@ class IKAMap(LandmarkMap):
         rng: np.random.Generator,
     ) -> None:
         """Set landmarks and offsets; rows of a stream have `row_numbers` in it."""
-        is_sampler = isinstance(self.landmarks, str) or callable(self.landmarks)
-        if row_numbers is not None and not is_sampler and np.ndim(self.landmarks) == 1:
+        are_indices = not is_sampler(self.landmarks) and np.ndim(self.landmarks) == 1
+        if are_indices and row_numbers is not None:
             raise ValueError(
                 "landmarks are indices of rows, but X is an iterable of blocks: pass "
                 "the rows themselves as landmarks, or X as one array or memory map"
