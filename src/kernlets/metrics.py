@@ -81,7 +81,7 @@ def kernel_error(
     n_max: int = 2000,
     random_state: Any = None,
 ) -> KernelError:
-    """Error of the kernel matrix of X when virtual samples approximate it.
+    """Compute the error of the kernel matrix of X when virtual samples approximate it.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class _Sums(NamedTuple):
     size: np.ndarray
 
     def without(self, group: int) -> _Sums:
-        """The sums with one group of rows left out."""
+        """Return the sums with one group of rows left out."""
         is_other = np.arange(len(self.size)) != group
         return _Sums(
             *(s[is_other][:, is_other] if s.ndim == 2 else s[is_other] for s in self)
@@ -177,7 +177,7 @@ def _group_sums(kernel: Kernel, X: Array, rows: np.ndarray, F: Array) -> _Sums:
 
 
 def _errors(sums: _Sums, n: int) -> tuple[float, float]:
-    """Both errors, extrapolated from the rows in the sums to all n rows."""
+    """Extrapolate both errors from the rows in the sums to all n rows."""
     s = int(sums.size.sum())
     pairs = n * (n - 1) / max(s * (s - 1), 1)
     error = pairs * sums.error_pairs.sum() + n / s * sums.error_diagonal.sum()
@@ -189,7 +189,7 @@ def _errors(sums: _Sums, n: int) -> tuple[float, float]:
 
 
 def _jackknife(sums: _Sums, n: int) -> tuple[float, float]:
-    """Standard errors of both errors, estimated by leaving out each group in turn."""
+    """Estimate standard errors of both errors by leaving out each group in turn."""
     g = len(sums.size)
     errors = np.array([_errors(sums.without(group), n) for group in range(g)])
     sampled_share = sums.size.sum() / n  # with all rows there is no error
@@ -235,7 +235,7 @@ class Match:
 
     @classmethod
     def of(cls, cosines: Any) -> Match:  # (m₁, m₂)
-        """The pairs with the largest sum of |cosines|, given all cosines."""
+        """Return the pairs with the largest sum of |cosines|, given all cosines."""
         cosines = np.asarray(cosines)
         first, second = linear_sum_assignment(-np.abs(cosines))
         return cls(first, second, cosines[first, second])
@@ -271,7 +271,7 @@ class Recovery:
 
 
 def match_atoms(first: Any, second: Any, between: Any = None) -> Match:
-    """The best one-to-one pairs of the atoms of two dictionaries, up to sign.
+    """Find the best one-to-one pairs of the atoms of two dictionaries, up to sign.
 
     They maximise Σ|cos(dⱼ, d'ₖ)|. Angles are those of the space of the atoms: that of
     kernel dictionaries is the feature space, by A K(Z, Z') A'ᵀ.
@@ -309,7 +309,7 @@ def recovery(
     codes: tuple[Any, Any] | None = None,
     between: Any = None,
 ) -> Recovery:
-    """How much of a true dictionary another one contains.
+    """Measure how much of a true dictionary another one contains.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def recovery(
 
 
 def code_correlation(true: Any, found: Any) -> float:
-    """Mean |correlation| of true and found codes, after the best one-to-one matching.
+    """Compute the mean |correlation| of true and found codes, matched one to one.
 
     Parameters
     ----------
@@ -384,7 +384,7 @@ def code_correlation(true: Any, found: Any) -> float:
 
 
 def stability(dictionaries: Sequence[Any]) -> float:
-    """Mean |cosine| of matched atoms over all pairs of dictionaries.
+    """Compute the mean |cosine| of matched atoms over all pairs of dictionaries.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ def _as_dictionary(atoms: Any) -> Dictionary:
 def _cosines(
     first: Dictionary, second: Dictionary, between: Any = None
 ) -> np.ndarray:  # (m₁, m₂)
-    """Inner products of the atoms over their lengths, in float64."""
+    """Divide inner products of the atoms by their lengths, in float64."""
     lengths = [np.sqrt(to_numpy(double(diagonal(d.gram())))) for d in (first, second)]
     divisors = [np.where(length > 0, length, 1.0) for length in lengths]
     if between is None:
@@ -441,7 +441,7 @@ def _inner_products(first: Dictionary, second: Dictionary) -> Array:  # (m₁, m
 
 
 def _products_through(first: Any, second: Any, between: Any) -> np.ndarray:  # (m₁, m₂)
-    """A K(Z, Z') A'ᵀ, where the user passes K(Z, Z') as `between`."""
+    """Compute A K(Z, Z') A'ᵀ, where the user passes K(Z, Z') as `between`."""
     for d in (first, second):
         if not isinstance(d, KernelDictionary):
             raise TypeError(
@@ -475,7 +475,7 @@ def _products_in_feature_space(
 
 
 def _standardize_codes(codes: Any) -> np.ndarray:  # (n, m)
-    """Columns of mean 0 and length 1, or 0 where they are constant."""
+    """Scale columns to mean 0 and length 1, or to 0 where they are constant."""
     codes = codes.toarray() if hasattr(codes, "toarray") else codes
     codes = to_numpy(codes) if is_array(codes) else np.asarray(codes)
     codes = codes.astype(np.float64)

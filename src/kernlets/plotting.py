@@ -84,14 +84,10 @@ def show_atoms(
     if n_columns is None and len(groups) > 1:
         n_columns = max(map(len, groups))
         # rows of NaN are drawn white, so that each class starts a new line
-        groups = [
-            np.pad(
-                np.asarray(atoms, dtype=float),
-                ((0, n_columns - len(atoms)), (0, 0)),
-                constant_values=np.nan,
-            )
-            for atoms in groups
-        ]
+        lines = np.full((len(groups), n_columns, groups[0].shape[1]), np.nan)
+        for line, group in zip(lines, groups, strict=True):
+            line[: len(group)] = group
+        groups = list(lines)
     atoms, ax = np.concatenate(groups), _get_axes(ax)
     if max(image_shape) == prod(image_shape):
         _draw_lines(ax, atoms, n_columns)
@@ -103,7 +99,7 @@ def show_atoms(
 
 
 def _draw_image(ax: Any, picture: np.ndarray) -> None:
-    """An image with values in [0, 1] in grey or colour, without axes."""
+    """Draw an image with values in [0, 1] in grey or colour, without axes."""
     ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     ax.set_axis_off()
 
@@ -113,7 +109,7 @@ def _draw_lines(
     atoms: np.ndarray,  # (m, p)
     n_columns: int | None,
 ) -> None:
-    """Each atom as a line on a grid, around a thin line at zero."""
+    """Draw each atom as a line on a grid, around a thin line at zero."""
     n_columns = n_columns or ceil(len(atoms) ** 0.5)
     x = np.linspace(0, 0.9, atoms.shape[1])
     for index, atom in enumerate(np.asarray(atoms, dtype=float)):
@@ -188,22 +184,21 @@ def plot_history(
             "plot them on two axes"
         )
     (measure,) = measures
-    ax = _get_axes(ax)
+    if x != "iteration" and not (x == "seconds" and all(x in h for _, h in histories)):
+        raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
+    ax, has_names = _get_axes(ax), histories[0][0] is not None
     for name, history in histories:
-        label = {} if name is None else {"label": name}
-        if x not in ("iteration", "seconds") or (x == "seconds" and x not in history):
-            raise ValueError(f"x={x!r} must be 'iteration' or 'seconds'")
-        iterations = range(1, len(history[measure]) + 1)
-        positions = list(iterations if x == "iteration" else history[x])
-        ax.plot(positions, history[measure], **{"marker": ".", **label, **line})
+        y = history[measure]
+        positions = list(history[x] if x == "seconds" else range(1, len(y) + 1))
+        style = {"marker": ".", **({"label": name} if has_names else {}), **line}
+        ax.plot(positions, y, **style)
     ylabel = "best score so far" if measure == SCORE else "mean squared error"
     ax.set(xlabel=x, ylabel=ylabel)
-    has_names = any(name is not None for name, _ in histories)
     return _finish_axes(ax, legend=has_names or "label" in line)
 
 
 def _named_histories(model: Any) -> list[tuple[str | None, Mapping[str, Any]]]:
-    """Histories with their names, where there are several."""
+    """Return histories with their names, where there are several."""
     while hasattr(model, "steps") or hasattr(model, "learner_"):
         model = model.steps[-1][1] if hasattr(model, "steps") else model.learner_
     if not isinstance(model, Mapping):
@@ -401,7 +396,7 @@ def plot_explanation(
     X_train: Any = None,
     n_samples: int = 7,
 ) -> Any:
-    """The image of a row, and beside it the training images that gave it its label.
+    """Plot the image of a row beside the training images that gave it its label.
 
     Parameters
     ----------
@@ -430,11 +425,11 @@ def plot_explanation(
     1
     """
     uses = explanation.samples[:n_samples] if X_train is not None else ()
-    rows = [np.asarray(x, dtype=float).reshape(-1)]
-    rows += [np.asarray(X_train[use.row], dtype=float).reshape(-1) for use in uses]
-    _check_image_shape(np.stack(rows), image_shape)
+    rows = [x, *(X_train[use.row] for use in uses)]
+    images = np.stack([np.asarray(row, dtype=float).reshape(-1) for row in rows])
+    _check_image_shape(images, image_shape)
     ax = _get_axes(ax)
-    _draw_image(ax, mosaic(np.stack(rows), image_shape, len(rows)))
+    _draw_image(ax, mosaic(images, image_shape, len(images)))
     weights = ", ".join(f"{use.weight:+.2g} ({use.label})" for use in uses)
     title = f"{explanation.label}" + (f" = {weights}" if uses else "")
     # two lines of the width of the axes; the rest is cut off
@@ -453,7 +448,7 @@ def plot_outlier(
     n_features: int = 10,
     series: bool = False,
 ) -> Any:
-    """Which features make a row an outlier, and how much.
+    """Plot which features make a row an outlier, and how much.
 
     Parameters
     ----------
@@ -509,7 +504,7 @@ def _draw_outlier_bars(explanation: Any, ax: Any, n_features: int) -> None:
 def _draw_outlier_image(
     explanation: Any, ax: Any, image_shape: tuple[int, ...]
 ) -> None:
-    """Image and usual form on one scale of grey; the darkest share is the largest."""
+    """Draw image and usual form in one scale of grey; the largest share is black."""
     images = np.stack([explanation.values, explanation.expected])
     _check_image_shape(images, image_shape)
     low, high = float(images.min()), float(images.max())
@@ -537,7 +532,7 @@ def plot_score_map(
     ax: Any = None,
     threshold: float | None = None,
 ) -> Any:
-    """Where an image or a series is unusual, as a heat map over it.
+    """Plot where an image or a series is unusual, as a heat map over it.
 
     Parameters
     ----------
@@ -572,7 +567,7 @@ def plot_score_map(
 def _draw_heat_map(
     scores: np.ndarray, image: Any, ax: Any, threshold: float | None
 ) -> None:
-    """Colours from the median score on, above the image in grey."""
+    """Draw colours from the median score on, above the image in grey."""
     if image is not None:
         grey = image.mean(axis=2) if image.ndim == 3 else image
         ax.imshow(grey, cmap="gray", interpolation="nearest")
@@ -587,7 +582,7 @@ def _draw_heat_map(
 def _draw_score_line(
     scores: np.ndarray, image: Any, ax: Any, threshold: float | None
 ) -> None:
-    """Scores over time, and the series on an axis of its own."""
+    """Draw scores over time, and the series on an axis of its own."""
     ax.plot(scores, color="C3", label="score")
     if threshold is not None:
         ax.axhline(threshold, color="C3", linestyle=":", label="threshold")
@@ -601,7 +596,7 @@ def _draw_score_line(
 
 
 def _atom_groups(learner: Any, n_atoms: int | None) -> list[Any]:
-    """Arrays of atoms; there is one for each class if there are classes."""
+    """Return arrays of atoms; there is one for each class if there are classes."""
     feature_map = None
     while hasattr(learner, "steps"):
         *earlier_steps, (_, learner) = learner.steps
@@ -613,7 +608,7 @@ def _atom_groups(learner: Any, n_atoms: int | None) -> list[Any]:
 
 
 def _components(learner: Any, feature_map: Any, n_atoms: int | None) -> Any:
-    """Atoms that are rows of a matrix, or pre-images of combinations of φ(samples)."""
+    """Return atoms that are rows of a matrix, or pre-images of atoms."""
     has_components = hasattr(learner, "components_")
     dictionary: KernelDictionary | None = getattr(learner, "kernel_dictionary_", None)
     if dictionary is None and hasattr(learner, "coefs_"):

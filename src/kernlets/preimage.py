@@ -115,7 +115,7 @@ def preimages(
     ridge: float = 1e-3,
     start: Array | None = None,  # (m, p)
 ) -> Preimages:
-    """Points whose images are near tⱼ = Σᵢ coefs[j, i] φ(anchorᵢ).
+    """Find points whose images are near tⱼ = Σᵢ coefs[j, i] φ(anchorᵢ).
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def preimages(
 
 
 def _methods_to_try(method: str, kernel: Kernel) -> list[str]:
-    """Names of the methods to try, in order."""
+    """Return names of the methods to try, in order."""
     applicable = [name for name, (applies, _) in METHODS.items() if applies(kernel)]
     if method == "auto":
         return applicable
@@ -219,7 +219,7 @@ def _try_methods(
 
 
 def over_landmarks(feature_map: Any, F: Array) -> Array:  # (n, k) -> (n, c)
-    """Coefficients over φ(landmarks) of the elements that features F represent.
+    """Return coefficients over φ(landmarks) of the elements that features F represent.
 
     The Nyström and IKA maps are ψ(x) = K(x, Z)P with P = `projection_` and
     Z = `landmarks_`, so a feature vector f represents Σᵢ (Pf)ᵢ φ(zᵢ).
@@ -284,19 +284,19 @@ class Targets:
         return Targets(self.kernel, self.anchors, self.coefs[rows], self.products[rows])
 
     def squared_distance(self, X: Array) -> Array:  # (m,)
-        """‖φ(xⱼ) − tⱼ‖², at least 0."""
+        """Compute ‖φ(xⱼ) − tⱼ‖², at least 0."""
         xp = namespace(self.coefs)
         inner = xp.vecdot(self.coefs, self.kernel(X, self.anchors))
         return xp.clip(self.kernel.diag(X) - 2 * inner + self.energy, 0, None)
 
     def gradient(self, X: Array) -> Array:  # (m, p)
-        """∂‖φ(xⱼ) − tⱼ‖²/∂xⱼ; the first part is the gradient of κ(x, x)."""
+        """Compute ∂‖φ(xⱼ) − tⱼ‖²/∂xⱼ; the first part is the gradient of κ(x, x)."""
         eye = as_like(np.eye(X.shape[0]), X)
         self_gradient = self.kernel.pull(X, X, eye)
         return 2 * (self_gradient - self.kernel.pull(X, self.anchors, self.coefs))
 
     def reach(self) -> float:
-        """Root mean square distance of the anchors from their centre."""
+        """Return the root mean square distance of the anchors from their centre."""
         xp = namespace(self.anchors)
         return typical_length(self.anchors - xp.mean(self.anchors, axis=0))
 
@@ -343,14 +343,14 @@ class PreimageSettings:
 
 
 def nearest(targets: Targets, *_: Any) -> Array:  # (m, p)
-    """The anchor with the smallest ‖φ(z) − t‖² = κ(z, z) − 2⟨t, φ(z)⟩ + ‖t‖²."""
+    """Find the anchor with the smallest ‖φ(z) − t‖² = κ(z, z) − 2⟨t, φ(z)⟩ + ‖t‖²."""
     xp = namespace(targets.anchors)
     offset = targets.kernel.diag(targets.anchors)
     return targets.anchors[xp.argmin(offset - 2 * targets.products, axis=1)]
 
 
 def ridge_map(targets: Targets, weight: float) -> Array:  # (r, p)
-    """(K + λI)⁻¹Z: the map that turns ⟨φ(zᵢ), φ(Z)⟩ into about zᵢ."""
+    """Compute (K + λI)⁻¹Z: the map that turns ⟨φ(zᵢ), φ(Z)⟩ into about zᵢ."""
     xp = namespace(targets.anchors)
     K = double(targets.kernel(targets.anchors))
     mean = float(double(targets.kernel.diag(targets.anchors)).mean())
@@ -363,14 +363,14 @@ def ridge_map(targets: Targets, weight: float) -> Array:  # (r, p)
 def by_ridge(
     targets: Targets, start: Array, settings: PreimageSettings
 ) -> Array:  # (m, p)
-    """⟨t, φ(Z)⟩ (K + λI)⁻¹Z."""
+    """Compute ⟨t, φ(Z)⟩ (K + λI)⁻¹Z."""
     return clip_to_domain(targets.kernel, targets.products @ settings.ridge_map)
 
 
 def by_distance(
     targets: Targets, start: Array, settings: PreimageSettings
 ) -> Array:  # (m, p)
-    """The point at given distances from its nearest anchors, in their affine hull.
+    """Find the point at given distances from its nearest anchors, in their affine hull.
 
     With neighbours zᵢ = c + cᵢ around their centre c, ‖x − zᵢ‖² = dᵢ² for all i is
     linear in u = x − c once the mean is taken off: 2⟨u, cᵢ⟩ = ‖cᵢ‖² − dᵢ² − mean.
@@ -391,7 +391,7 @@ def by_distance(
 
 
 def squared_input_distances(targets: Targets) -> Array:  # (m, r)
-    """‖x − z‖² for the x with φ(x) = t, from ⟨t, φ(z)⟩."""
+    """Compute ‖x − z‖² for the x with φ(x) = t, from ⟨t, φ(z)⟩."""
     kernel, xp = targets.kernel, namespace(targets.coefs)
     products, energy = targets.products, targets.energy
     if isinstance(kernel, (RBF, RationalQuadratic)):
@@ -411,7 +411,7 @@ def squared_input_distances(targets: Targets) -> Array:  # (m, r)
 
 
 def _base(kernel: Polynomial, values: Array) -> Array:
-    """The product xᵀz from its kernel value; the root of an even degree is not < 0."""
+    """Compute xᵀz from its kernel value; the root of an even degree is not negative."""
     xp, degree = namespace(values), kernel.degree
     if degree % 2:
         root = xp.sign(values) * xp.abs(values) ** (1.0 / degree)
@@ -424,7 +424,7 @@ def _base(kernel: Polynomial, values: Array) -> Array:
 
 
 def by_fixed_point(targets: Targets, start: Array, settings: PreimageSettings) -> Array:
-    """x ← Σ wᵢzᵢ/Σ wᵢ with wᵢ = aᵢκ'(‖x − zᵢ‖²), if that brings x nearer.
+    """Iterate x ← Σ wᵢzᵢ/Σ wᵢ, wᵢ = aᵢκ'(‖x − zᵢ‖²), where that brings x nearer.
 
     If it does not (some aᵢ are negative), half of the step is tried, then a quarter.
     """
@@ -451,7 +451,7 @@ def by_fixed_point(targets: Targets, start: Array, settings: PreimageSettings) -
 
 
 def by_gradient(targets: Targets, start: Array, settings: PreimageSettings) -> Array:
-    """Steepest descent with a step length of its own for each point.
+    """Descend along the gradient with a step length of its own for each point.
 
     A step that does not lower the distance is repeated with a quarter of its length;
     otherwise the next one has the length of Barzilai and Borwein, ⟨s, s⟩/⟨s, y⟩ for a
@@ -490,7 +490,7 @@ def _unfinished(method: str, settings: PreimageSettings) -> str:
 
 
 def _norms(rows: Array) -> Array:  # (m,)
-    """Lengths of rows, never 0."""
+    """Compute the lengths of rows, never 0."""
     squares = row_norms(rows)
     xp = namespace(squares)
     return xp.sqrt(xp.clip(squares, float(xp.finfo(squares.dtype).tiny), None))

@@ -95,7 +95,7 @@ def _covariance(centred: Array) -> Array:  # (g, k, p) -> (g, p, p)
 
 
 def _gain(covariance: Array, sigma: float) -> Array:  # (g, p, p)
-    """C (C + σ²I)⁻¹ = I − σ² (C + σ²I)⁻¹, which is symmetric."""
+    """Compute C (C + σ²I)⁻¹ = I − σ² (C + σ²I)⁻¹, which is symmetric."""
     xp = namespace(covariance)
     ones = as_like(np.eye(covariance.shape[1]), covariance)
     return ones - sigma**2 * xp.linalg.inv(covariance + sigma**2 * ones)

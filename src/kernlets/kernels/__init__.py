@@ -69,7 +69,7 @@ SCIKIT_LEARN = {(Polynomial, "gamma"): "scale", (Sigmoid, "gamma"): "scale"}
 
 
 def resolve(spec: Any, **params: Any) -> Kernel:
-    """The kernel that `spec` describes.
+    """Return the kernel that `spec` describes.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def resolve(spec: Any, **params: Any) -> Kernel:
 
 
 def kernel_or_class(spec: Any) -> Any:
-    """The kernel, or for a name its class, which tells what a kernel takes as well.
+    """Return the kernel, or the class of a named one, which tells what it takes.
 
     It is None for None, the kernel of linear atoms.
     """
@@ -109,7 +109,7 @@ def kernel_or_class(spec: Any) -> Any:
 
 
 def _own_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters by the names of this library, not scikit-learn's."""
+    """Return parameters by the names of this library, not scikit-learn's."""
     return {SCIKIT_LEARN.get((kind, name), name): v for name, v in params.items()}
 
 

@@ -178,7 +178,7 @@ class PyramidMatch(Counting):
         return {"width": (widest or 1.0) / 2 ** (int(self.n_levels) - 1)}
 
     def parts(self, sample: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A cell has one part for its first vector, one for its second, and so on.
+        """Give a cell one part for its first vector, one for its second, and so on.
 
         With these the product of two histograms becomes their intersection:
         min(a, b) = Σₜ [a ≥ t][b ≥ t].
@@ -212,7 +212,7 @@ class PyramidMatch(Counting):
 
 
 def _ranks(digests: np.ndarray) -> np.ndarray:  # (k,)
-    """0, 1, ... within each run of equal, sorted digests."""
+    """Number the entries of each run of equal, sorted digests from 0."""
     positions = np.arange(len(digests))
     starts = np.concatenate([[True], digests[1:] != digests[:-1]])
     return positions - np.maximum.accumulate(np.where(starts, positions, 0))

@@ -53,6 +53,8 @@ class Kernel(BaseEstimator, ABC):
     """Whether samples are only indices into a precomputed matrix, without vectors."""
     returns_new_array: ClassVar[bool] = False
     """Whether a caller may overwrite what `__call__` returns."""
+    overflow_remedy: ClassVar[str] = ""
+    """What else than scaling the data helps if κ overflows, for the error message."""
     takes: ClassVar[str] = "rows"
     """The kind of samples: "rows" of numbers, "series", "strings", ..., or "any"."""
 
@@ -62,23 +64,23 @@ class Kernel(BaseEstimator, ABC):
         X: Array,  # (n, p)
         Y: Array | None = None,  # (m, p), X itself if None
     ) -> Array:  # (n, m)
-        """The matrix of κ(xᵢ, yⱼ)."""
+        """Return the matrix of κ(xᵢ, yⱼ)."""
 
     @abstractmethod
     def diag(self, X: Array) -> Array:  # (n,)
-        """The energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
+        """Return the energies κ(xᵢ, xᵢ), the diagonal of the matrix."""
 
     def pull(
         self, X: Array, Y: Array, W: Array
     ) -> Array:  # (n, p), (m, p), (n, m) -> (n, p)
-        """Weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
+        """Compute the weighted gradients Σⱼ Wᵢⱼ ∂κ(xᵢ, yⱼ)/∂xᵢ."""
         raise NotImplementedError(
             f"{type(self).__name__} has no gradient; use a differentiable kernel "
             "such as RBF or Polynomial"
         )
 
     def restricted(self, share: float) -> Kernel:
-        """The kernel of rows of which this share of the features was observed.
+        """Return the kernel of rows of which this share of the features was observed.
 
         It takes only these features of x and y, and estimates κ(x, y) from them.
         """
@@ -89,26 +91,26 @@ class Kernel(BaseEstimator, ABC):
         )
 
     def stretch(self, share: float) -> Kernel:
-        """The kernel of this share of the features, with the scale of all features."""
+        """Return the `restricted` kernel with the scale of all features."""
         return self.restricted(share)
 
     def restricted_share(self, share: float) -> float:
-        """The expected value of the `restricted` κ(x, y), as a share of κ(x, y)."""
+        """Return the expected `restricted` κ(x, y) as a share of κ(x, y)."""
         return 1.0
 
     def bound(self, X: Array, weights: np.ndarray | None = None) -> Kernel:
-        """A copy with parameters of None set from the data, or the kernel itself.
+        """Return a copy with parameters of None set from the data, or this kernel.
 
         With weights (n,) a sample counts as often as its weight says.
         """
         return self
 
     def samples(self, X: Any) -> Any:
-        """X as an array of the samples that the kernel takes; rows stay as they are."""
+        """Convert X to an array of samples that the kernel takes; rows stay rows."""
         return X
 
     def take(self, X: Array, indices: Array) -> Array:
-        """The samples `indices` of X, in the form that `__call__` takes as Y."""
+        """Return the samples `indices` of X, in the form that `__call__` takes as Y."""
         return X[indices]
 
     def __add__(self, other: Kernel | float) -> Kernel:
@@ -346,7 +348,7 @@ class Normalized(Wrapped):
         return namespace(norms).astype(norms > 0, norms.dtype)
 
     def pull(self, X: Array, Y: Array, W: Array) -> Array:  # (n, p)
-        """With a = κ(x, x), κ̃ = κ/√(a b): ∂κ̃ = ∂κ/√(a b) - κ̃ ∂a/(2a)."""
+        """Use that with a = κ(x, x), κ̃ = κ/√(a b): ∂κ̃ = ∂κ/√(a b) - κ̃ ∂a/(2a)."""
         X_scale, Y_scale = self._inverse_norms(X), self._inverse_norms(Y)
         gradient = self.kernel.pull(X, Y, W * X_scale[:, None] * Y_scale)
         shares = namespace(W).vecdot(W, self(X, Y)) * X_scale * X_scale
@@ -367,7 +369,7 @@ class Normalized(Wrapped):
         return 1.0 / xp.sqrt(xp.where(energies > 0, energies, np.inf))
 
     def _half_energy_gradient(self, X: Array) -> Array:  # (n, p)
-        """∂κ(x, y)/∂x at y = x, half the gradient of κ(x, x) as κ is symmetric."""
+        """Compute ∂κ(x, y)/∂x at y = x, half the gradient of κ(x, x)."""
 
         def block(rows: Array) -> Array:
             eye = namespace(rows).eye(rows.shape[0], dtype=rows.dtype)
@@ -377,13 +379,13 @@ class Normalized(Wrapped):
 
 
 def _writable_matrix(kernel: Kernel, X: Array, Y: Array | None) -> Array:  # (n, m)
-    """Kernel values in an array that may be overwritten: a copy where needed."""
+    """Return kernel values in an array that may be overwritten, a copy where needed."""
     K = kernel(X, Y)
     return K if kernel.returns_new_array else K * 1.0
 
 
 def reset(kernel: Kernel, **params: Any) -> Kernel:
-    """A copy of the kernel with some parameters changed."""
+    """Return a copy of the kernel with some parameters changed."""
     return clone(kernel).set_params(**params)
 
 
@@ -420,27 +422,26 @@ def no_overflow(kernel: Kernel, dtype: Any) -> Iterator[None]:
 
 
 def finite(kernel: Kernel, values: Array) -> Array:
-    """The values of a kernel, or an error if one is NaN or infinite."""
+    """Return the values of a kernel, or an error if one is NaN or infinite."""
     if not all_finite(values):
         raise overflow_error(kernel, values.dtype)
     return values
 
 
 def overflow_error(kernel: Kernel, dtype: Any) -> ValueError:
-    tamed = getattr(kernel, "tamed_by", "")
     return ValueError(
         f"{kernel!r} overflows on these data: scale them, e.g. to rows of unit norm "
-        f"or with StandardScaler{tamed}{or_wider(dtype)}"
+        f"or with StandardScaler{kernel.overflow_remedy}{or_wider(dtype)}"
     )
 
 
 def length(X: Any) -> int:
-    """Number of samples in X."""
+    """Return the number of samples in X."""
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def floats_like(values: Any, X: Any) -> Array:
-    """Values as floats like those of X, or as a NumPy array if X holds no floats."""
+    """Return values as floats like those of X, or as NumPy floats if X has none."""
     if holds_floats(X):
         return as_like(values, as_float(X[:0]))
     return as_float(np.asarray(values))

@@ -84,12 +84,12 @@ def filled_over(X: Array, samples: Array) -> Array:  # (n, p), (N, p) -> (n, p)
 
 
 def usual_kernel(p: int) -> Kernel:
-    """xᵀy/p + exp(−‖x − y‖²/(2p)): a linear model and its neighbourhood."""
+    """Return xᵀy/p + exp(−‖x − y‖²/(2p)): a linear model and its neighbourhood."""
     return Linear() * (1.0 / p) + RBF(gamma=0.5 / p)
 
 
 def observed_moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # (p,), (p,)
-    """Mean and deviation of the observed entries; constant columns get deviation 1."""
+    """Compute mean and deviation of observed entries; constant columns deviate by 1."""
     mean = column_means(X).astype(X.dtype)
     centred = fill_missing(X - mean, X.dtype.type(0))
     counts = np.maximum((~np.isnan(X)).sum(axis=0), 1)
@@ -129,7 +129,7 @@ def fill_in(
 def neighbors(
     X: np.ndarray, samples: np.ndarray, count: int, self_indices: np.ndarray | None
 ) -> np.ndarray:  # (n, count)
-    """Indices of the samples nearest to each row over its observed entries."""
+    """Find the indices of the samples nearest to each row over its observed entries."""
     zero_filled, observed = split_mask(X)
     distances = (
         observed.astype(X.dtype) @ (samples * samples).T - 2 * zero_filled @ samples.T

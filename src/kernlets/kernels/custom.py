@@ -167,7 +167,7 @@ def _refuse_non_finite(values: Array) -> Array:
 
 
 def not_square(X: Any) -> str:
-    """The error message for an X that is not square in a fit with `Precomputed`."""
+    """Return the error message for an X that is not square in a fit."""
     return (
         f"X of shape {tuple(X.shape)} is not the square matrix K(X, X) of the training "
         "samples, which kernel='precomputed' needs"

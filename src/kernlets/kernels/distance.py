@@ -40,7 +40,7 @@ class Radial(ElementwiseKernel):
         return zeros((X.shape[0],), X)
 
     def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        """Σⱼ Vᵢⱼ · 2(xᵢ - yⱼ)."""
+        """Compute Σⱼ Vᵢⱼ · 2(xᵢ - yⱼ)."""
         X, Y = centre_rows(X, Y)
         gradient = X * V.sum(1)[:, None]
         gradient -= V @ Y
@@ -150,7 +150,7 @@ class Matern(_LengthScale):
         return factor
 
     def slope(self, s: Array) -> Array:
-        """dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·‖x - y‖."""
+        """Return dκ/ds: -a² e⁻ʳ times 1/(2r), 1/2 and (1 + r)/6, with r = a·‖x - y‖."""
         r = self._radius(s)
         factor = -self._squared_frequency()
         if self.nu == 0.5:
@@ -161,12 +161,12 @@ class Matern(_LengthScale):
         return (r + 1.0) * decay(r) * (factor / 6)
 
     def _radius(self, s: Array) -> Array:
-        """r = √(a²s)."""
+        """Compute r = √(a²s)."""
         s *= self._squared_frequency()
         return root(s)
 
     def _squared_frequency(self) -> float:
-        """a² = 2ν/l²."""
+        """Return a² = 2ν/l²."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ValueError(f"Matern: nu={self.nu!r} must be one of 0.5, 1.5, 2.5")
         return 4.0 * self.nu * self._rate
@@ -205,7 +205,7 @@ class RationalQuadratic(_LengthScale):
         return derivative
 
     def _power(self, s: Array, increment: float) -> Array:
-        """(1 + s/(2αl²))^(-α - increment)."""
+        """Compute (1 + s/(2αl²))^(-α - increment)."""
         alpha = positive(self, "alpha")
         s *= self._rate / alpha
         s += 1.0
@@ -257,7 +257,7 @@ class Laplacian(Exponential):
 
 
 def _horner(r: Array) -> Array:
-    """1 + r + r²/3 with one temporary."""
+    """Compute 1 + r + r²/3 with one temporary."""
     value = r / 3.0
     value += 1.0
     value *= r
@@ -269,7 +269,7 @@ def squared_distances(
     X: Array,  # (n, p), dense or CSR
     Y: Array,  # (m, p), dense or CSR
 ) -> Array:  # (n, m)
-    """|xᵢ - yⱼ|² by one matrix product, never negative.
+    """Compute |xᵢ - yⱼ|² by one matrix product, never negative.
 
     Dense rows are centred first: |x|² + |y|² - 2xᵀy then subtracts no large numbers
     when the data lie far from the origin.
@@ -295,7 +295,7 @@ def squared_distances(
 
 
 def l1_distances(X: Array, Y: Array) -> Array:  # (n, p), (m, p) -> (n, m)
-    """Σ |xᵢ - yⱼ|, in blocks of rows."""
+    """Compute Σ |xᵢ - yⱼ|, in blocks of rows."""
     row_bytes = X.dtype.itemsize * Y.shape[0]
     return map_rows(lambda block: table.l1_distances(block, Y), X, row_bytes)
 
@@ -303,7 +303,7 @@ def l1_distances(X: Array, Y: Array) -> Array:  # (n, p), (m, p) -> (n, m)
 def feature_pull(
     X: Array, Y: Array, V: Array, derivative: Callable[[Array, Array], Array]
 ) -> Array:  # (n, p), (m, p), (n, m) -> (n, p)
-    """Σⱼ Vᵢⱼ derivative(xᵢ, yⱼ) for each feature, with one (n, m) array at a time."""
+    """Compute Σⱼ Vᵢⱼ derivative(xᵢ, yⱼ) of each feature, one (n, m) array at a time."""
     xp = namespace(X)
     columns = [
         xp.vecdot(V, derivative(X[:, c, None], Y[None, :, c]))
@@ -313,7 +313,7 @@ def feature_pull(
 
 
 def _refuse_overflow(*norms: Any) -> None:
-    """With norms near the end of the dtype's range |x|² + |y|² - 2xᵀy is ∞ - ∞."""
+    """Raise if norms are so large that |x|² + |y|² - 2xᵀy may be ∞ - ∞."""
     for values in norms:
         xp = namespace(values)
         if not bool(xp.all(values <= float(xp.finfo(values.dtype).max) / 8)):

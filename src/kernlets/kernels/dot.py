@@ -30,7 +30,7 @@ class Dot(ElementwiseKernel):
         return row_norms(X)
 
     def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        """Σⱼ Vᵢⱼ yⱼ."""
+        """Compute Σⱼ Vᵢⱼ yⱼ."""
         return V @ Y
 
 
@@ -65,7 +65,7 @@ class Polynomial(Dot):
     [[144.0]]
     """
 
-    tamed_by = ", lower degree or scale"
+    overflow_remedy = ", lower degree or scale"
     _parameter_constraints = {
         "degree": [AT_LEAST_1],
         "coef0": [NOT_NEGATIVE],
@@ -177,7 +177,7 @@ class Cosine(Identity):
         return namespace(lengths).astype(lengths > 0, lengths.dtype)
 
     def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        """(I - uᵢuᵢᵀ)/|xᵢ| · Σⱼ Vᵢⱼ yⱼ/|yⱼ|, with uᵢ = xᵢ/|xᵢ|."""
+        """Compute (I - uᵢuᵢᵀ)/|xᵢ| · Σⱼ Vᵢⱼ yⱼ/|yⱼ|, with uᵢ = xᵢ/|xᵢ|."""
         U = _unit_rows(X)
         gradient = V @ _unit_rows(Y)
         radial_part = namespace(X).vecdot(gradient, U)
@@ -194,7 +194,7 @@ def _affine(s: Array, scale: float, offset: float) -> Array:
 
 
 def power(s: Array, exponent: int) -> Array:
-    """s^exponent by repeated squaring, in place on NumPy arrays."""
+    """Return s^exponent by repeated squaring, in place on NumPy arrays."""
     if exponent == 0:
         return namespace(s).ones_like(s)
     result = None
@@ -208,7 +208,7 @@ def power(s: Array, exponent: int) -> Array:
 
 
 def _inverse_lengths(X: Array) -> Array:  # (n,)
-    """1/|xᵢ|, and 0 for zero rows."""
+    """Compute 1/|xᵢ|, and 0 for zero rows."""
     lengths = row_lengths(X)
     return 1.0 / namespace(lengths).where(lengths > 0, lengths, np.inf)
 
@@ -221,5 +221,5 @@ def products(
     X: Array,  # (n, p), dense or CSR
     Y: Array,  # (m, p), dense or CSR
 ) -> Array:  # (n, m)
-    """xᵢᵀyⱼ, dense; takes half the operations when X and Y are the same object."""
+    """Compute xᵢᵀyⱼ, dense; at half the operations if X and Y are the same object."""
     return as_dense(outer_products(X) if Y is X else matmul(X, Y.T))

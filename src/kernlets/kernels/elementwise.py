@@ -39,31 +39,29 @@ class ElementwiseKernel(Kernel):
     """Whether κ is a power of s, up to a factor: a scale of s is one of κ."""
     rate_parameter: ClassVar[str] = ""
     """The parameter that `bound` sets to `default_rate` if it is None."""
-    tamed_by: ClassVar[str] = ""
-    """A remedy against overflow besides scaling the data, for the error message."""
 
     @abstractmethod
     def profile(self, s: Array) -> Array:
-        """κ as a function of s."""
+        """Compute κ as a function of s."""
 
     @abstractmethod
     def slope(self, s: Array) -> Array:
-        """dκ/ds."""
+        """Return dκ/ds."""
 
     @abstractmethod
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
-        """s(xᵢ, yⱼ) in a new array; Y is X itself for a symmetric matrix."""
+        """Return s(xᵢ, yⱼ) in a new array; Y is X itself for a symmetric matrix."""
 
     @abstractmethod
     def self_pairs(self, X: Array) -> Array:  # (n,)
-        """s(xᵢ, xᵢ) in a new array."""
+        """Return s(xᵢ, xᵢ) in a new array."""
 
     @abstractmethod
     def weighted_gradient(self, X: Array, Y: Array, V: Array) -> Array:  # (n, p)
-        """Σⱼ Vᵢⱼ ∂s(xᵢ, yⱼ)/∂xᵢ."""
+        """Compute Σⱼ Vᵢⱼ ∂s(xᵢ, yⱼ)/∂xᵢ."""
 
     def restricted(self, share: float) -> Kernel:
-        """κ(x, y) ≈ profile(s(x_o, y_o)/share) from the observed features o.
+        """Return the kernel profile(s(x_o, y_o)/share) of the observed features o.
 
         s is a sum over features, so |o| of p features have about |o|/p = `share` of it:
         κ = exp(−γ (p/|o|) ‖x_o − y_o‖²) for `RBF`. Where κ is homogeneous, like
@@ -72,7 +70,7 @@ class ElementwiseKernel(Kernel):
         return self if self.homogeneous else self.stretch(share)
 
     def stretch(self, share: float) -> Kernel:
-        """The kernel profile(s/share), which has the scale of all features."""
+        """Return the kernel profile(s/share), which has the scale of all features."""
         return self if share == 1 else Stretched(self, 1 / share)
 
     @property
@@ -82,15 +80,15 @@ class ElementwiseKernel(Kernel):
         return has_rate and getattr(self, self.rate_parameter) is None
 
     def with_rate(self, rate: float) -> Kernel:
-        """A copy whose unset parameter is chosen so that κ varies with rate · s."""
+        """Return a copy with its open parameter set so that κ varies with rate · s."""
         return reset(self, **{self.rate_parameter: rate})
 
     def default_rate(self, X: Array, weights: Weights = None) -> float:
-        """The rate that `bound` sets: 1/(p·var), scikit-learn's ``gamma="scale"``."""
+        """Return the rate that `bound` sets: 1/(p·var), as ``gamma="scale"`` does."""
         return 1.0 / (X.shape[1] * (variance(X, weights) or 1.0))
 
     def extent(self, X: Array) -> Array:  # (n,)
-        """The numbers that must be finite for κ to be finite on X."""
+        """Return the numbers that must be finite for κ to be finite on X."""
         return self.diag(X)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
@@ -155,7 +153,7 @@ class ElementwiseKernel(Kernel):
         return rate
 
     def _with_default_rate(self, X: Array) -> Any:
-        """A copy without unset parameters: rate 1/p, as in scikit-learn's functions."""
+        """Return a copy with the rate 1/p, as scikit-learn has it, if none is set."""
         return self.with_rate(1.0 / X.shape[1]) if self.unset else self
 
     def _check_both(self, X: Array, Y: Array | None) -> tuple[Array, Array]:
@@ -249,5 +247,5 @@ class Stretched(ElementwiseKernel):
 
 
 def decay(s: Array, rate: float = 1.0) -> Array:
-    """exp(-rate · s), in place on NumPy arrays."""
+    """Return exp(-rate · s), in place on NumPy arrays."""
     return exp(times(s, -rate))

@@ -105,7 +105,7 @@ class Intersection(Identity, Histogram):
 
 
 def denominator(x: Array, y: Array) -> Array:
-    """x + y, or the smallest normal number where that is 0."""
+    """Compute x + y, or the smallest normal number where that is 0."""
     tiny = float(namespace(x).finfo(x.dtype).smallest_normal)
     return (x + tiny) + y
 
@@ -145,7 +145,7 @@ class AdditiveChi2(Identity, Histogram):
 
 
 def harmonic(x: Array, y: Array) -> Array:
-    """2xy/(x + y), and 0 where both are 0."""
+    """Compute 2xy/(x + y), and 0 where both are 0."""
     return times(times(y / denominator(x, y), x), 2.0)
 
 
@@ -155,7 +155,7 @@ TILE_ROWS = 64  # rows per step in loops over features, so that they stay in cac
 def feature_sums(
     X: Array, Y: Array, term: Callable[[Array, Array], Array]
 ) -> Array:  # (n, p), (m, p) -> (n, m)
-    """Σ over features of term(x, y), for terms that no matrix product gives."""
+    """Compute Σ over features of term(x, y), for terms that no matrix product gives."""
     xp = namespace(X)
     columns = xp.stack([Y[:, c] for c in range(Y.shape[1])])  # contiguous
 

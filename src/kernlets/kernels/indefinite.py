@@ -74,7 +74,7 @@ class _Projected(_Corrected):
 
     @abstractmethod
     def projection(self, W: np.ndarray) -> np.ndarray:  # (r, r) -> (r, k)
-        """P from the matrix of the reference samples."""
+        """Compute P from the matrix of the reference samples."""
 
     def bound(self, X: Array, weights: Weights = None) -> Kernel:
         if not self.unset:
@@ -98,7 +98,7 @@ class _Projected(_Corrected):
         return K @ as_like(self._factor(), K)
 
     def _factor(self) -> np.ndarray:  # (r, k)
-        """P, computed once for these reference samples."""
+        """Return P, which is computed once for these reference samples."""
         if self._reference_and_factor is not None:
             reference, P = self._reference_and_factor
             if reference is self.reference:
@@ -256,9 +256,9 @@ BEYOND_ROUNDING = 100  # values beyond so many tolerances are no rounding errors
 
 
 def rounding(W: Array, rows: Array | None = None) -> float:
-    """Eigenvalues of W below this share of the largest are rounding errors.
+    """Return the share of the largest eigenvalue of W below which others are rounding.
 
-    They come from the dtype of W, or from that of the rows if it is less precise.
+    Rounding errors come from the dtype of W, or from that of the rows if it is less precise.
     """
     coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
     return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)

@@ -65,7 +65,7 @@ class Graph:
         return len(self.labels)
 
     def adjacency(self) -> sparse.csr_array:  # (n, n)
-        """The lengths of the edges as a matrix."""
+        """Return the lengths of the edges as a matrix."""
         # older versions of SciPy find shortest paths with short indices only
         indices = tuple(self.edges.astype(np.int32).T)
         return sparse.csr_array((self.lengths, indices), shape=(len(self), len(self)))
@@ -136,7 +136,7 @@ def _pairs(edges: Any, i: int) -> dict[tuple[Any, Any], float]:
 
 
 def _order(node: Any) -> tuple[str, Any]:
-    """A sort key for nodes, also for nodes of several types."""
+    """Return a sort key for nodes, also for nodes of several types."""
     if isinstance(node, Integral):
         return "", int(node)
     return type(node).__name__, node
@@ -216,7 +216,7 @@ def _label_numbers(labels: Any, n: int, i: int) -> np.ndarray:  # (n,)
 
 
 def _number(label: Any, i: int) -> int:
-    """A whole number for a label: itself, or a digest, the same in every process."""
+    """Return a whole number for a label: itself, or a digest of it."""
     if isinstance(label, Integral) and 0 <= int(label) <= LARGEST_LABEL:
         return int(label)
     if label is None or not isinstance(label, Hashable):
@@ -250,7 +250,7 @@ def as_samples(kind: str, X: Any, like: Array | None = None) -> np.ndarray:  # (
 
 
 def spread_parts(samples: np.ndarray, m: int) -> np.ndarray:  # (at most m, p)
-    """At most m vectors or steps, evenly taken from all bags or series, as float64."""
+    """Take at most m vectors or steps, evenly from all bags or series, as float64."""
     ends = np.cumsum([len(sample) for sample in samples])
     positions = evenly_spaced_rows(int(ends[-1]), m)
     sample_numbers = np.searchsorted(ends, positions, side="right")

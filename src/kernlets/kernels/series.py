@@ -232,7 +232,7 @@ class SoftDTW(Alignment, AllAlignments):
         return {"gamma": gamma, "smoothing": smoothing}
 
     def divergences(self, samples: np.ndarray) -> np.ndarray:  # (n, n)
-        """D of checked samples with each other."""
+        """Compute D of checked samples with each other."""
         packed, n = self.prepare(samples), len(samples)
         logs = self.matrix(packed, packed, n, n)
         return -self._beta * self.normalized_logs(logs, packed, packed)
@@ -332,7 +332,7 @@ class CrossCorrelation(Structured):
         return K * _inverse_roots(left_norms)[:, None] * _inverse_roots(right_norms)
 
     def _sums(self, spectra: np.ndarray, x: np.ndarray, size: int) -> np.ndarray:
-        """The sum over shifts of x with each of many series, given by their spectra."""
+        """Sum over the shifts of x with each of many series, given by their spectra."""
         products = (_spectrum(x, size) * spectra.conj()).sum(axis=1)
         shifts = fft.irfft(products, size, axis=-1)
         return np.expm1(positive(self, "gamma") * shifts).sum(axis=-1)
@@ -343,7 +343,7 @@ def _spectrum(x: np.ndarray, size: int) -> np.ndarray:  # (c, size // 2 + 1)
 
 
 def _fast_length(xs: list[np.ndarray], ys: list[np.ndarray]) -> int:
-    """The length for fast transforms at which no shift of the series wraps around."""
+    """Return a length for fast transforms at which no shift wraps round."""
     longest = max((len(x) for x in xs), default=1)
     return fft.next_fast_len(longest + max((len(y) for y in ys), default=1), True)
 
@@ -377,7 +377,7 @@ def _check_channels(*arrays: np.ndarray) -> None:
 
 
 def median_distance(samples: np.ndarray) -> float:
-    """The median distance of steps that are evenly spaced over all series."""
+    """Return the median distance of steps that are evenly spaced over all series."""
     steps = spread_parts(samples, SOME_STEPS)
     squares = squared_distances(steps, steps)
     upper = squares[np.triu_indices(len(steps), 1)]

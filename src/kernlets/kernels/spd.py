@@ -46,7 +46,7 @@ class _Dissimilarity(Structured):
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """s of the matrices left[rows] and right[columns]."""
+        """Compute s of the matrices left[rows] and right[columns]."""
 
     @property
     @abstractmethod
@@ -67,7 +67,7 @@ class _Dissimilarity(Structured):
     def _exact_squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """s ≥ 0, with exactly 0 for matrices that agree instead of a rounding error."""
+        """Compute s ≥ 0, which is exactly 0 for matrices that agree."""
         squares = np.maximum(self.squares(left, right, rows, columns), 0.0)
         A, B = left.matrices[rows], right.matrices[columns]
         is_equal = A[:, :1, 0] == B[:, 0, 0]
@@ -80,7 +80,7 @@ class _Dissimilarity(Structured):
         return np.ones(len(prepared.matrices))
 
     def _typical_square(self, samples: np.ndarray, default: float) -> float:
-        """The median of s among up to SOME_MATRICES samples."""
+        """Return the median of s among up to SOME_MATRICES samples."""
         sample = self.prepare(samples[evenly_spaced_rows(len(samples), SOME_MATRICES)])
         all_matrices = slice(0, len(sample.matrices))
         squares = self._exact_squares(sample, sample, all_matrices, all_matrices)
@@ -248,7 +248,7 @@ class AffineInvariant(_Distance):
     def squares(
         self, left: Matrices, right: Matrices, rows: slice, columns: slice
     ) -> np.ndarray:
-        """Σ log² λ of the eigenvalues λ of L⁻¹ B L⁻ᵀ, with A = L Lᵀ."""
+        """Compute Σ log² λ of the eigenvalues λ of L⁻¹ B L⁻ᵀ, with A = L Lᵀ."""
         values = _eigenvalues(left.roots[rows], right.matrices[columns])
         logs = np.log(np.maximum(values, np.finfo(np.float64).tiny))
         return (logs**2).sum(axis=2)
@@ -302,12 +302,12 @@ class Bures(_Distance):
 
 
 def _units(traces: np.ndarray) -> np.ndarray:  # (n,) -> (n, 1, 1)
-    """Powers of two that scale matrices, because products of tiny ones underflow."""
+    """Return powers of two to scale matrices with: products of tiny ones underflow."""
     return power_of_two(traces)[:, None, None]
 
 
 def _eigenvalues(left: np.ndarray, right: np.ndarray) -> np.ndarray:  # (n, m, d)
-    """Eigenvalues of M B Mᵀ for each M with all B."""
+    """Compute the eigenvalues of M B Mᵀ for each M with all B."""
     values = np.empty((len(left), *right.shape[:2]))
     for i, M in enumerate(left):
         inner = M @ right @ M.T

@@ -39,7 +39,7 @@ class _Substrings(Counting):
 
 
 def code_points(text: str) -> np.ndarray:  # (length,)
-    """The numbers of the characters of a text."""
+    """Return the numbers of the characters of a text."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
@@ -159,7 +159,7 @@ def _variants(
     positions: tuple[int, ...],
     letters: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Digests of the windows with other letters at these positions, and weights."""
+    """Return digests and weights of windows with other letters at these positions."""
     columns = [column[:, None] for column in windows.T]
     words = list(product(letters, repeat=len(positions)))
     choices = np.array(words, dtype=np.uint32).reshape(len(words), len(positions))
@@ -300,7 +300,7 @@ class LocalAlignment(AllAlignments):
         return np.ones(len(prepared.lengths))
 
     def _weights(self) -> tuple[float, float, float, float]:
-        """exp(β score) of a match, a mismatch, a new gap and a longer one."""
+        """Return exp(β score) of a match, a mismatch, a new gap and a longer one."""
         beta = positive(self, "beta")
         if not self.mismatch <= self.match:
             raise ValueError(

@@ -42,12 +42,12 @@ class Structured(Kernel):
         """Convert checked samples to the form that `tile` and `energies` take."""
 
     def tile(self, left: Any, right: Any, rows: slice, columns: slice) -> np.ndarray:
-        """κ of the prepared samples left[rows] and right[columns], for `matrix`."""
+        """Compute κ of the prepared samples left[rows] and right[columns]."""
         raise NotImplementedError
 
     @abstractmethod
     def energies(self, prepared: Any) -> np.ndarray:  # (n,)
-        """κ(x, x) of prepared samples."""
+        """Compute κ(x, x) of prepared samples."""
 
     @property
     def unset(self) -> bool:
@@ -55,7 +55,7 @@ class Structured(Kernel):
         return any(getattr(self, name) is None for name in self.set_from_data)
 
     def defaults(self, samples: np.ndarray) -> dict[str, Any]:
-        """The parameters that `bound` sets from checked samples."""
+        """Return the parameters that `bound` sets from checked samples."""
         return {}
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
@@ -108,7 +108,7 @@ class Structured(Kernel):
         return reset(self, **self.defaults(samples[rows]))
 
     def samples(self, X: Any) -> np.ndarray:  # (n,)
-        """X as an array of checked samples; the parameters are checked, too."""
+        """Return X as an array of checked samples; the parameters are checked, too."""
         self._validate_params()
         return as_samples(self.takes, X)
 
@@ -124,7 +124,7 @@ class AllAlignments(Structured):
         return np.exp(np.minimum(K, 0.0, out=K), out=K)  # above 0 by rounding only
 
     def normalized_logs(self, K: np.ndarray, left: Any, right: Any) -> np.ndarray:
-        """log k(x, y) - ½ log k(x, x) - ½ log k(y, y), which overwrites log k(x, y)."""
+        """Subtract ½ log k(x, x) + ½ log k(y, y) from log k(x, y), in place."""
         if right is left:
             left_logs = right_logs = np.diagonal(K).copy()
         else:
@@ -135,7 +135,7 @@ class AllAlignments(Structured):
         return K
 
     def _own_logs(self, prepared: Any, n: int) -> np.ndarray:  # (n,)
-        """log k(x, x)."""
+        """Return log k(x, x)."""
 
         def own_log(i: int) -> float:
             one = slice(i, i + 1)
@@ -149,10 +149,10 @@ class Counting(Structured):
 
     @abstractmethod
     def parts(self, sample: Any) -> tuple[np.ndarray, np.ndarray]:  # (k,), (k,)
-        """Digests of the parts of a sample, which may repeat, and their weights."""
+        """Return digests and weights of the parts of a sample; digests may repeat."""
 
     def prepare(self, samples: np.ndarray) -> Counts:
-        """The counts of all samples."""
+        """Return the counts of all samples."""
         return Counts([self.parts(sample) for sample in samples])
 
     def matrix(self, left: Counts, right: Counts, n: int, m: int) -> np.ndarray:
@@ -200,7 +200,7 @@ def as_sample_dtype(values: np.ndarray, samples: np.ndarray) -> np.ndarray:
 
 
 def median_positive(values: np.ndarray, default: float = 1.0) -> float:
-    """The median of the positive finite numbers, or the default if there are none."""
+    """Return the median of the positive finite numbers; without any, the default."""
     values = values[np.isfinite(values) & (values > 0)]
     # the median of an even count adds two numbers, which may overflow
     return float(2 * np.median(values / 2)) if len(values) else default

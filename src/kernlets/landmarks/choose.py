@@ -167,7 +167,7 @@ def _take_share(
 
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
-    """The sampler of this name; a function is returned unchanged."""
+    """Return the sampler of this name; a function is returned unchanged."""
     if isinstance(landmarks, Kernel):
         raise ValueError(
             f"landmarks={landmarks!r} is a kernel, not a sampler: pass it as kernel"
@@ -184,7 +184,7 @@ def find_sampler(landmarks: str | Sampler) -> Sampler:
 
 
 def default_count(n: int) -> int:
-    """10 √n landmarks, at least 500 and at most 2000, and never more than samples.
+    """Return 10 √n, at least 500 and at most 2000, and never more than n.
 
     Using all of 500 samples costs little, and in sets of faces, with few samples per
     class, a class may depend on every sample.
@@ -193,7 +193,7 @@ def default_count(n: int) -> int:
 
 
 def count(n_landmarks: int | float | None, n: int) -> int:
-    """The number of landmarks for n samples."""
+    """Return the number of landmarks for n samples."""
     if isinstance(n_landmarks, Integral):
         return clipped("n_landmarks", int(n_landmarks), n, "samples")
     return _at_most(n_landmarks, n)
@@ -213,7 +213,7 @@ def _at_most(n_landmarks: int | float | None, n: int) -> int:
 
 
 def _as_landmarks(kernel: Kernel, X: Array, choice: Array) -> Landmarks:
-    """Landmarks from the indices or points that a sampler returned."""
+    """Return landmarks from the indices or points that a sampler returned."""
     if not hasattr(choice, "ndim"):
         raise TypeError(
             f"the function given as landmarks returned a {type(choice).__name__}: it "

@@ -38,7 +38,7 @@ def leverage(
     n_pilot: int | None = None,
     regularization: float | None = None,
 ) -> np.ndarray:
-    """pᵢ ∝ the ridge leverage score of xᵢ: how badly the other samples predict it.
+    """Draw with pᵢ ∝ the ridge leverage score of xᵢ: how badly others predict it.
 
     See `leverage_scores`. The pilot has 2m samples by default, at least 512 and at
     most 2048, and all samples where there are fewer.
@@ -57,7 +57,7 @@ def leverage_scores(
     m: int,
     regularization: float | None = None,
 ) -> np.ndarray:  # (n,)
-    """ℓᵢ = (κ(xᵢ, xᵢ) − kᵢₛ (Kₛₛ + λ s/n I)⁻¹ kₛᵢ) / λ, the pilot S drawn uniformly.
+    """Compute ℓᵢ = (κ(xᵢ, xᵢ) − kᵢₛ (Kₛₛ + λ s/n I)⁻¹ kₛᵢ) / λ with a random pilot S.
 
     With all samples as the pilot this is the exact score (K (K + λI)⁻¹)ᵢᵢ. By default
     λ is the tail of the spectrum over q = m/2 (at most half the pilot),
@@ -69,7 +69,7 @@ def leverage_scores(
 def _scorer(
     kernel: Kernel, X: Array, pilot: np.ndarray, m: int, ridge: float | None
 ) -> Callable[[Array, int], np.ndarray]:
-    """A function that computes the scores of a block of rows."""
+    """Return a function that computes the scores of a block of rows."""
     share, sample = len(pilot) / X.shape[0], take_rows(X, pilot)
     # a precomputed kernel takes column indices of the whole matrix instead of rows
     columns = kernel.take(X, index_like(pilot, X)) if kernel.by_index else sample
@@ -97,7 +97,7 @@ def _scores(
 
 
 def _tail(values: np.ndarray, m: int, precision: float) -> float:
-    """Σ_{j>q} σⱼ / q of the pilot's spectrum (ascending), never zero."""
+    """Compute Σ_{j>q} σⱼ / q of the pilot's spectrum (ascending), never zero."""
     q = max(1, min(m, len(values)) // 2)
     tail = float(np.maximum(values[: len(values) - q], 0.0).sum()) / q
     floor = len(values) * precision * max(float(values[-1]), 0.0)

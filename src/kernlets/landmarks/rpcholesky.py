@@ -35,7 +35,7 @@ def rpcholesky(
     *,
     block: int | None = None,
 ) -> np.ndarray:  # (≤ m,)
-    """m pivots, each drawn with probability ∝ its residual after the earlier ones.
+    """Draw m pivots, each with probability ∝ its residual after the earlier ones.
 
     A round proposes `block` pivots from the residual diagonal d = diag(K − F Fᵀ) and
     accepts each with probability (its residual after the accepted ones) / (its d). This
@@ -54,7 +54,7 @@ def rpcholesky(
     floor = 10 * eps(energy) * float(d.mean())  # rounding errors
 
     def residual_matrix(rows: Any, columns: np.ndarray) -> Array:
-        """(K − F Fᵀ) at these rows and columns."""
+        """Compute (K − F Fᵀ) at these rows and columns."""
         indices, filled = index_like(columns, X), F[:, : len(pivots)]
         K = kernel(X[rows], kernel.take(X, indices))
         return K - matmul(filled[rows], filled[indices].T)

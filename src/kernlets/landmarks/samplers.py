@@ -45,7 +45,7 @@ def draw(
     rng: np.random.Generator,
     replace: bool = False,
 ) -> np.ndarray:  # (≤ m,)
-    """m indices, one after the other, each with probability ∝ its weight.
+    """Draw m indices, one after the other, each with probability ∝ its weight.
 
     Without replacement each index is drawn at most once, and indices of zero weight are
     drawn uniformly when no others are left. With replacement, repeated indices are
@@ -127,14 +127,14 @@ def _first_of_block(
 
 
 def uniform(kernel: Kernel, X: Array, m: int, rng: np.random.Generator) -> np.ndarray:
-    """m indices, all equally likely, without replacement."""
+    """Draw m indices, all equally likely, without replacement."""
     return rng.choice(X.shape[0], m, replace=False)
 
 
 def diagonal(
     kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
 ) -> np.ndarray:
-    """pᵢ ∝ κ(xᵢ, xᵢ)²; the same as uniform for RBF kernels and for unit-norm data."""
+    """Draw with pᵢ ∝ κ(xᵢ, xᵢ)²: like `uniform` for RBF kernels and unit-norm data."""
     return draw_rows(partial(_squared_energies, kernel), X, m, rng, replace)
 
 
@@ -146,13 +146,16 @@ def _squared_energies(kernel: Kernel, X: Array, first: int) -> np.ndarray:
 def coreset(
     kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
 ) -> np.ndarray:
-    """pᵢ ∝ min over γ of ‖xᵢ − γμ‖², μ the mean: unusual samples are likelier."""
+    """Draw with pᵢ ∝ min over γ of ‖xᵢ − γμ‖², μ the mean.
+
+    Unusual samples are likelier than others.
+    """
     weigh = partial(coreset_weights, *mean_and_energy(X))
     return draw_rows(weigh, X, m, rng, replace)
 
 
 def mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)
-    """μ and the mean of ‖x‖², in float64."""
+    """Compute μ and the mean of ‖x‖², in float64."""
     with quiet():  # host_weights reports overflow
         sums = sum_rows(_sums, X, row_bytes=16 * X.shape[1])
     return sums[:-1] / X.shape[0], float(sums[-1]) / X.shape[0]
@@ -166,7 +169,7 @@ def _sums(block: Array) -> np.ndarray:  # (p + 1,)
 def coreset_weights(
     mean: np.ndarray, mean_energy: float, X: Array, first: int = 0
 ) -> np.ndarray:  # (n,)
-    """‖xᵢ‖² − ⟨xᵢ, μ⟩²/‖μ‖² = ‖xᵢ − γᵢμ‖² at the least-squares γᵢ = ⟨xᵢ, μ⟩/‖μ‖²."""
+    """Compute min over γ of ‖xᵢ − γμ‖² = ‖xᵢ‖² − ⟨xᵢ, μ⟩²/‖μ‖²."""
     with quiet():  # host_weights reports overflow
         energies, energy_of_mean = row_norms(X), float(mean @ mean)
         if energy_of_mean <= (10 * eps(energies)) ** 2 * mean_energy:
@@ -179,7 +182,7 @@ def coreset_weights(
 
 
 def host_weights(values: Any) -> np.ndarray:  # (n,)
-    """Non-negative float64 weights on the host."""
+    """Convert weights to non-negative float64 on the host; refuse infinite ones."""
     weights = np.maximum(to_numpy(values).astype(np.float64), 0.0)
     if not all_finite(weights):
         raise ValueError(
@@ -202,7 +205,7 @@ def column_norm(
     squared: bool = False,
     replace: bool = False,
 ) -> np.ndarray:
-    """pᵢ ∝ ‖kᵢ‖ (``squared``: ‖kᵢ‖²), kᵢ the i-th column of the kernel matrix.
+    """Draw with pᵢ ∝ ‖kᵢ‖ (``squared``: ‖kᵢ‖²), kᵢ column i of the kernel matrix.
 
     Exact up to 8192 samples, and for a precomputed matrix, by n² evaluations of the
     kernel, a block of rows at a time. Where there are more samples, ‖kᵢ‖² is estimated
@@ -244,14 +247,14 @@ class ColumnNorms:
         return cls(kernel, columns, numbers, n, squared)
 
     def __call__(self, X: Array, first: int) -> np.ndarray:  # (b, p) -> (b,)
-        """Norms for the rows with the numbers `first`, `first` + 1, ..."""
+        """Compute the norms for the rows with the numbers `first`, `first` + 1, ..."""
         s = len(self.numbers)
         sums = host_weights(map_rows(self._sums, X, s * (8 + X.dtype.itemsize)))
         squares = sums if s == self.n else self._estimate(sums, X, first)
         return squares if self.squared else np.sqrt(squares)
 
     def _sums(self, block: Array) -> Array:  # (b,)
-        """Σ κ(x, xⱼ)² over the columns."""
+        """Compute Σ κ(x, xⱼ)² over the columns."""
         return row_norms(double(self.kernel(block, self.columns)))
 
     def _estimate(self, sums: np.ndarray, X: Array, first: int) -> np.ndarray:
@@ -275,7 +278,7 @@ def kmeans(
     init: str = "random",
     max_iter: int = 10,
 ) -> Array:  # (m, p)
-    """The m centres of one k-means run on X; the kernel is not used.
+    """Return the m centres of one k-means run on X; the kernel is not used.
 
     A few iterations from random samples are enough for landmarks.
     ``init="k-means++"`` lowers the error further if m is small, at the cost of a slow

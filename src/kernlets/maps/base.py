@@ -51,7 +51,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
 
     @abstractmethod
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
-        """ψ of one block of checked rows."""
+        """Compute ψ of one block of checked rows."""
 
     @property
     @abstractmethod
@@ -68,7 +68,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return self.n_components
 
     def transform(self, X: Any) -> Any:
-        """The features ψ of the rows of X.
+        """Return the features ψ of the rows of X.
 
         For an iterable of blocks the result is an iterable with one array per block,
         computed as it is read; it can be read again if X can. For a Dask array the
@@ -80,7 +80,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         return map_rows(features, self._check_rows(X), self._row_bytes)
 
     def _finite_features(self, X: Array) -> Array:  # (n, p) -> (n, k)
-        """`_features`, or an error if they are not finite numbers."""
+        """Compute `_features`; raise if they are not finite numbers."""
         features = self._features(X)
         is_refused = not all_finite(features)
         if is_refused and self._keeps_missing:  # NaN marks what is missing
@@ -105,7 +105,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         )
 
     def _head_and_rows(self, X: Any) -> tuple[Array, Any]:
-        """The first block of rows, which sets the number of features, and all rows."""
+        """Return the first block, which sets the number of features, and all rows."""
         return first_block(self._check_rows(X, reset=True))
 
     def __sklearn_tags__(self) -> Any:
@@ -138,7 +138,7 @@ class LandmarkMap(FeatureMap):
     _model_attribute = "projection_"
 
     def inverse_transform(self, F: Array) -> Array:  # (n, k) -> (n, p)
-        """Points whose features are near the rows of F.
+        """Return points whose features are near the rows of F.
 
         Pre-images are approximate; `kernlets.preimage` reports their distances.
         """

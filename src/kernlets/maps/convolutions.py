@@ -144,7 +144,7 @@ class ConvolutionMap(FeatureMap):
 def _draw_weights(
     rng: np.random.Generator, n_channels: int, lengths: np.ndarray
 ) -> np.ndarray:  # (k, c, MOST)
-    """Normal weights of mean zero, on one or several channels chosen at random."""
+    """Draw normal weights of mean zero, on one or several random channels."""
     weights = np.zeros((len(lengths), n_channels, MOST))
     for wave, length in zip(weights, lengths, strict=True):
         largest_exponent = np.log2(min(n_channels, length) + 1)

@@ -41,7 +41,7 @@ class Sample(NamedTuple):
 def gather_sample(
     kernel: Kernel, rows: Any, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, np.ndarray | None]:
-    """Random rows of a stream as one array, and their row numbers in the stream.
+    """Draw random rows of a stream; return them and their row numbers in the stream.
 
     An array that is no stream is returned unchanged.
     """
@@ -72,9 +72,9 @@ def draw_sample(
 
 
 def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
-    """U with orthonormal columns that span those of B, and R with U = B R, in float64.
+    """Return U, which has orthonormal columns and spans B, and R with U = B R.
 
-    It uses the singular values of B with columns of unit length, because P = BᵀB/S is
+    Both are in float64. It uses the singular values of B with columns of unit length, because P = BᵀB/S is
     numerically singular for kernel functions and B much less so.
     """
     xp = namespace(B)
@@ -95,7 +95,7 @@ def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
 
 
 def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)
-    """UᵀGU in float64, from blocks of rows of G at and right of its diagonal."""
+    """Compute UᵀGU in float64, from blocks of G at and right of its diagonal."""
     S = U.shape[0]
 
     def block_product(indices: np.ndarray) -> Array:
@@ -112,7 +112,7 @@ def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)
 def refined_filters(
     kernel: Kernel, sample: Array, filters: Array, max_iter: int
 ) -> Array:  # (S, p), (n, p) -> (n, p)
-    """The filters after at most `max_iter` steps of L-BFGS on the sample error.
+    """Return the filters after at most `max_iter` steps of L-BFGS on the sample error.
 
     It always computes in float64, because the error is a small difference of large
     numbers.
@@ -139,7 +139,7 @@ def refined_filters(
 def captured_norm2(
     kernel: Kernel, sample: Array, filters: Array
 ) -> tuple[float, Array]:  # (S, p), (n, p)
-    """‖UᵀGU‖²_F and its gradient in the filters.
+    """Compute ‖UᵀGU‖²_F and its gradient in the filters.
 
     The gradient in B is 4 (I − UUᵀ) G U (UᵀGU) Rᵀ with U = B R; the kernel's own
     gradient takes it to the filters.
@@ -155,7 +155,7 @@ def captured_norm2(
 
 
 def _squared_norm(kernel: Kernel, sample: Array) -> float:
-    """‖G‖²_F, a block of rows at a time."""
+    """Compute ‖G‖²_F, a block of rows at a time."""
 
     def squares(rows: Array) -> float:
         K = kernel(rows, sample)

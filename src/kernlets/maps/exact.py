@@ -202,7 +202,7 @@ class AdditiveMap(FeatureMap):
         return namespace(x).minimum(x, t)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, p r)
-        """φ(x) = k(x, t) W^(-½) of each feature."""
+        """Compute φ(x) = k(x, t) W^(-½) of each feature."""
         _refuse_negative(X)
         C = self._kernel_values(X[:, :, None], self.knots_)  # (n, p, m)
         xp = namespace(X)
@@ -227,7 +227,7 @@ def _refuse_negative(X: Array) -> None:
 
 
 def _inverse_root(W: np.ndarray) -> np.ndarray:  # (m, m) -> (m, r)
-    """W^(-½), up to a rotation."""
+    """Compute W^(-½), up to a rotation."""
     if not len(W):
         return np.zeros((0, 0))
     values, vectors = np.linalg.eigh((W + W.T) / 2)
@@ -236,7 +236,7 @@ def _inverse_root(W: np.ndarray) -> np.ndarray:  # (m, m) -> (m, r)
 
 
 def _stack_with_zeros(arrays: list[np.ndarray]) -> np.ndarray:
-    """Arrays of different shapes as one array, filled with zeros, never empty."""
+    """Stack arrays of different shapes, filled up with zeros to at least one entry."""
     shape = np.max([array.shape for array in arrays], axis=0)
     stacked = np.zeros((len(arrays), *np.maximum(shape, 1)))
     for target, array in zip(stacked, arrays, strict=True):

@@ -129,7 +129,7 @@ class FourierMap(FeatureMap):
 
 
 def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,)
-    """Factors that turn standard normal vectors into frequencies of the kernel.
+    """Return factors that turn standard normal vectors into frequencies of the kernel.
 
     They are 1/σ for RBF; √(2ν/χ²)/l with 2ν degrees of freedom for Matérn, so that ω
     follows a multivariate t; and √(Γ(α)/α)/l, a gamma mixture of widths, for the
@@ -154,7 +154,7 @@ def radii(kernel: Kernel, u: np.ndarray) -> np.ndarray:  # (n,) in (0, 1) -> (n,
 def frequencies(
     kernel: Kernel, n: int, p: int, sampling: Sampling, rng: np.random.Generator
 ) -> np.ndarray:  # (n, p)
-    """n frequencies ω, each from the spectral measure of the kernel.
+    """Draw n frequencies ω, each from the spectral measure of the kernel.
 
     ``"plain"``: independent; ``"orthogonal"``: at right angles within groups of p,
     with independent lengths (Yu et al., 2016); ``"quasi"``: from a scrambled Sobol
@@ -177,7 +177,7 @@ def frequencies(
 def uniform(
     n: int, p: int, sampling: Sampling, rng: np.random.Generator
 ) -> np.ndarray:  # (n, p)
-    """Random points in the open unit cube, where inverse distributions are finite."""
+    """Draw points in the open unit cube, where inverse distributions are finite."""
     if sampling == "quasi":
         if p > qmc.Sobol.MAXDIM:
             raise ValueError(
@@ -193,7 +193,7 @@ def uniform(
 
 
 def _orthogonalize_groups(normal: np.ndarray) -> np.ndarray:  # (n, p)
-    """Gram-Schmidt within groups of p rows, each keeping its length.
+    """Apply Gram-Schmidt within groups of p rows, each of which keeps its length.
 
     The new directions depend only on the old directions, not on the lengths, so each
     row remains a standard normal vector.
@@ -209,12 +209,12 @@ def _orthogonalize_groups(normal: np.ndarray) -> np.ndarray:  # (n, p)
 
 
 def n_waves(k: int) -> int:
-    """Number of frequencies for k features: pairs, and a single one if k is odd."""
+    """Return the number of frequencies for k features: pairs, and one if k is odd."""
     return -(-k // 2)
 
 
 def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n, k)
-    """√(2/k) [cos, sin] of the angles: rows of length 1, LKDL Algorithm 2.
+    """Compute √(2/k) [cos, sin] of the angles: rows of length 1, LKDL Algorithm 2.
 
     For odd k the last frequency has only a cosine, which is unbiased if `phase` is
     uniform on the circle; lengths are then 1 on average.

@@ -255,7 +255,7 @@ class IKAMap(LandmarkMap):
         self.landmark_indices_ = None
 
     def _basis_functions(self, X: Array) -> Array:  # (n, p) -> (n, n_functions)
-        """b(X)."""
+        """Compute b(X)."""
         if callable(self.basis):
             return _check_basis_values(self.basis(X), X)
         if self.basis == "kernel":

@@ -181,7 +181,7 @@ class NystroemMap(LandmarkMap):
         return self.transform(X) if F is None else F
 
     def _fit(self, X: Any, all_features: bool = False) -> Array | None:
-        """LKDL equations (19) to (23); returns F if it is wanted and fits in memory."""
+        """Follow LKDL equations (19) to (23); return F if wanted and if it fits."""
         self._validate_params()
         if self.truncation == "samples":
             _refuse_iterator(X, "truncation='samples'")
@@ -222,7 +222,7 @@ class NystroemMap(LandmarkMap):
         return F
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
-        """(22) and (23): the virtual samples K(X, X_R) V_k Σ_k^(-1/2) of a block."""
+        """Compute virtual samples K(X, X_R) V_k Σ_k^(-1/2), (22) and (23), of a block."""
         return apply_by_completeness(
             lambda rows: self.kernel_(rows, self.landmarks_) @ self.projection_,
             lambda rows: incomplete_features(
@@ -232,7 +232,7 @@ class NystroemMap(LandmarkMap):
         )
 
     def _n_pairs(self, c: int) -> int | None:
-        """Number of leading eigenpairs for the randomized solver; None: compute all."""
+        """Return how many eigenpairs the randomized solver finds; None computes all."""
         k = None
         if isinstance(self.n_components, Integral):
             k = clipped("n_components", int(self.n_components), c, "landmarks")
@@ -269,7 +269,7 @@ class NystroemMap(LandmarkMap):
         return map_rows(lambda block: block @ rotation, F, self._row_bytes)
 
     def _trace_error(self, rows: Any, landmarks: Landmarks, F: Array | None) -> float:
-        """The trace error on all rows if F is given, else on at most 2048 of them."""
+        """Compute the trace error on all rows if F is given, else on at most 2048."""
         kernel = self.kernel_
         if F is not None and kernel.by_index:
             return trace_error(kernel.diag(rows), F)
@@ -308,7 +308,7 @@ class NystroemMap(LandmarkMap):
 def landmark_matrix(
     kernel: Kernel, landmarks: Landmarks, in_float64: bool
 ) -> Array:  # (c, c)
-    """W = K(X_R, X_R), or an error if it is not symmetric.
+    """Compute W = K(X_R, X_R); raise if it is not symmetric.
 
     In float64 even its smallest eigenvalues, down to rounding errors, can be used.
     """
@@ -345,7 +345,7 @@ def incomplete_features(
     projection: Array,  # (c, k)
     X: Array,  # (n, p), NaN in every row
 ) -> Array:  # (n, k)
-    """Features of rows by least squares on the landmarks' observed parts.
+    """Compute features of rows by least squares on the landmarks' observed parts.
 
     Rows with nothing observed get the features of the landmarks' mean in feature space.
     """
@@ -364,7 +364,7 @@ def incomplete_features(
 
 
 def _landmark_coefs(kernel: Kernel, landmarks: Array, X: Array) -> Array:  # (n, c)
-    """K(x, Z)(K(Z, Z) + λI)⁻¹ over the observed features."""
+    """Compute K(x, Z)(K(Z, Z) + λI)⁻¹ over the observed features."""
     xp = namespace(X)
     W = double(kernel(landmarks))
     mean_energy = float(xp.mean(diagonal(W))) or 1.0

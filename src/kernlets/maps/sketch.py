@@ -119,7 +119,7 @@ class PolynomialSketchMap(FeatureMap):
         return self.n_features_in_ + (self.kernel_.coef0 != 0)
 
     def _extend(self, X: Array) -> Array:
-        """√scale · x, with √coef0 as an additional feature unless it is 0."""
+        """Return √scale · x, with √coef0 as an additional feature unless it is 0."""
         kernel, (n, p) = self.kernel_, X.shape
         extended = empty((n, self.signs_.shape[1]), like=X)
         extended[:, :p], extended[:, p:] = X, sqrt(kernel.coef0 / kernel.scale)

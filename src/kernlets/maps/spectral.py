@@ -46,18 +46,18 @@ class Eigenpairs(NamedTuple):
 
 
 def all_eigenpairs(W: Array) -> Eigenpairs:  # (c, c)
-    """All eigenpairs of W, computed in float64."""
+    """Compute all eigenpairs of W in float64."""
     values, vectors = _eigh(double(W))
     return Eigenpairs(values, vectors, float(values[-1]))
 
 
 def eigenpairs(W: Array, k: int | None, rng: np.random.Generator) -> Eigenpairs:
-    """The k leading eigenpairs of W by the randomized solver; all if k is None."""
+    """Compute the k leading eigenpairs by the randomized solver; all if k is None."""
     return all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
 
 
 def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs:
-    """The k largest eigenpairs of W by Rayleigh-Ritz on a block Krylov space.
+    """Compute the k largest eigenpairs by Rayleigh-Ritz on a block Krylov space.
 
     The space is spanned by Ω, WΩ, …, W⁸Ω for a random Ω of k/4 + 8 columns, about 2¼ k
     vectors. Every product with W serves both the space and the projection of W on it.
@@ -80,7 +80,7 @@ def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs
 
 
 def block_size(k: int) -> int:
-    """Number of columns of a Krylov block from which k eigenpairs are computed."""
+    """Return the columns of a Krylov block from which k eigenpairs are computed."""
     return -(-k // 4) + SPARE
 
 
@@ -94,7 +94,7 @@ def _leading(pairs: Eigenpairs, k: int) -> Eigenpairs:
 
 
 def _eigh(A: Array) -> tuple[Array, Array]:
-    """Eigenpairs of a symmetric matrix, largest first."""
+    """Compute the eigenpairs of a symmetric matrix, largest first."""
     xp = namespace(A)
     with threads_if_large(A.shape[0]):
         values, vectors = xp.linalg.eigh(A)
@@ -104,7 +104,7 @@ def _eigh(A: Array) -> tuple[Array, Array]:
 def _krylov(
     W: Array, block: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:  # (c, d), (d, d)
-    """An orthonormal basis B of the block Krylov space, and BᵀWB in float64.
+    """Return an orthonormal basis B of the block Krylov space, and BᵀWB in float64.
 
     W times a block lies in the span of the blocks up to the next one, so that BᵀWB is
     block tridiagonal: each step only adds entries for the two latest blocks.
@@ -127,14 +127,14 @@ def _krylov(
 
 
 def _random_block(c: int, block: int, like: Array, rng: np.random.Generator) -> Array:
-    """Random numbers between -0.5 and 0.5; normal ones would take six times as long."""
+    """Draw numbers between -0.5 and 0.5; normal ones would take six times as long."""
     numbers = rng.random((c, block), dtype=np.float32)
     numbers -= 0.5
     return as_like(numbers, like)
 
 
 def _orthogonal_to_basis(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
-    """Y made orthonormal, then orthogonal to the basis and orthonormal again.
+    """Make Y orthonormal, then orthogonal to the basis and orthonormal again.
 
     Y is orthogonal to the basis but for rounding errors, so that once is enough.
     """
@@ -143,7 +143,7 @@ def _orthogonal_to_basis(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> 
 
 
 def _orthonormal_basis(Y: Array) -> Array:  # (c, b)
-    """An orthonormal basis of the columns of Y.
+    """Return an orthonormal basis of the columns of Y.
 
     Y L⁻ᵀ with L Lᵀ = YᵀY is four times as fast as Householder's QR, which is used if Y
     is too ill-conditioned for the squares in YᵀY.
@@ -157,7 +157,7 @@ def _orthonormal_basis(Y: Array) -> Array:  # (c, b)
 
 
 def _cholesky(gram: Array) -> Array | None:  # (b, b)
-    """The Cholesky factor, or None if the matrix is ill-conditioned."""
+    """Return the Cholesky factor, or None if the matrix is ill-conditioned."""
     L = cholesky_or_none(gram)
     if L is None:
         return None
@@ -177,7 +177,7 @@ def choose_rank(
     n_components: int | float | None,
     tolerance: float,
 ) -> int:
-    """The k of V_k and Σ_k: a count, a share of the trace, or the numerical rank.
+    """Return k of V_k and Σ_k: a count, a share of the trace, or the numerical rank.
 
     It is never more than the numerical rank.
     """
@@ -205,7 +205,7 @@ def check_definite(pairs: Eigenpairs, tolerance: float, psd: bool = True) -> Non
 
 
 def trace_error(energies: Array, F: Array) -> float:  # (n,), (n, k)
-    """Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x), at least 0."""
+    """Compute Σ(κ(x, x) − ‖f(x)‖²) / Σκ(x, x), at least 0."""
     total = float(double(energies).sum())
     explained = float(double(row_norms(F)).sum())
     return max(0.0, 1.0 - explained / total) if total > 0 else 0.0
