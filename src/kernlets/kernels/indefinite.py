@@ -258,7 +258,7 @@ BEYOND_ROUNDING = 100  # values beyond so many tolerances are no rounding errors
 def rounding(W: Array, rows: Array | None = None) -> float:
     """Return the share of the largest eigenvalue of W below which others are rounding.
 
-    Rounding errors come from the dtype of W, or from that of the rows if it is less precise.
+    It follows from the dtype of W, or from that of the rows if it is less precise.
     """
     coarse = eps(W) if rows is None else eps(as_like(0.0, rows))
     return max(sqrt(W.shape[0]) * eps(W), 10 * eps(W), coarse)

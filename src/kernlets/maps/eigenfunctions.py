@@ -74,8 +74,9 @@ def draw_sample(
 def orthonormal(B: Array) -> tuple[Array, Array]:  # (S, n) -> (S, r), (n, r)
     """Return U, which has orthonormal columns and spans B, and R with U = B R.
 
-    Both are in float64. It uses the singular values of B with columns of unit length, because P = BᵀB/S is
-    numerically singular for kernel functions and B much less so.
+    Both are in float64. They come from the singular values of B with columns of unit
+    length, because P = BᵀB/S is numerically singular for kernel functions and B much
+    less so.
     """
     xp = namespace(B)
     cutoff, smallest_length = max(CUT, 10 * eps(B)), least_energy(B)

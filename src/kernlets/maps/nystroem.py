@@ -222,7 +222,7 @@ class NystroemMap(LandmarkMap):
         return F
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
-        """Compute virtual samples K(X, X_R) V_k Σ_k^(-1/2), (22) and (23), of a block."""
+        """Compute K(X, X_R) V_k Σ_k^(-1/2) for a block, equations (22) and (23)."""
         return apply_by_completeness(
             lambda rows: self.kernel_(rows, self.landmarks_) @ self.projection_,
             lambda rows: incomplete_features(
