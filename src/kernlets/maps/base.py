@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,11 +31,14 @@ from ..schema import (
 )
 from ..sklearn_base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, ABC):
     """A map ψ with ⟨ψ(x), ψ(y)⟩ ≈ κ(x, y), applied to blocks of rows.
 
-    A subclass defines `fit` and the abstract members below. X may be an array, a torch
+    A subclass defines the abstract members below. X may be an array, a torch
     tensor, a memory map, a Dask array or dataframe, or an iterable of blocks of rows.
     """
 
@@ -48,6 +51,16 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
     """The fitted array that new rows are made alike: its library, device and dtype."""
 
     n_components: Any
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the map from the rows of X; y is ignored."""
+        self._validate_params()
+        self._fit(*self._head_and_rows(X))
+        return self
+
+    @abstractmethod
+    def _fit(self, head: Array, rows: Any) -> Any:
+        """Set the fitted attributes from checked rows, whose first block is `head`."""
 
     @abstractmethod
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)

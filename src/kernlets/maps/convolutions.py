@@ -79,12 +79,10 @@ class ConvolutionMap(FeatureMap):
         self.n_waves = n_waves
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> ConvolutionMap:
-        """Draw the waves, for series as long as those in X."""
-        self._validate_params()
-        samples = self._check_rows(X, reset=True)
+    def _fit(self, head: np.ndarray, rows: np.ndarray) -> None:
+        """Draw the waves, for series as long as those in the rows."""
         rng, k = generator(self.random_state), int(self.n_waves)
-        longest = max(len(sample) for sample in samples)
+        longest = max(len(sample) for sample in rows)
         self.lengths_ = rng.choice(LENGTHS, size=k)
         # steps 2ᵘ with u uniform, so small that no wave is longer than a series
         most_steps = np.maximum(1.0, (longest - 1) / (self.lengths_ - 1))
@@ -92,8 +90,7 @@ class ConvolutionMap(FeatureMap):
         self.gaps_ = np.floor(steps).astype(np.int64)
         self.padded_ = rng.integers(0, 2, size=k)
         self.biases_ = rng.uniform(-1.0, 1.0, size=k)
-        self.weights_ = _draw_weights(rng, samples[0].shape[1], self.lengths_)
-        return self
+        self.weights_ = _draw_weights(rng, rows[0].shape[1], self.lengths_)
 
     def _check_rows(self, X: Any, reset: bool = False) -> Any:
         return check_samples(

@@ -69,19 +69,10 @@ class CountMap(FeatureMap):
         self.kernel = kernel
         self.min_samples = min_samples
 
-    def fit(self, X: Any, y: Any = None) -> CountMap:
-        """Learn which parts the samples in X have."""
-        self._validate_params()
-        kernel = resolve(self.kernel)
-        if not isinstance(kernel, Counting):
-            raise ValueError(
-                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
-                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
-                "PyramidMatch, or NystroemMap"
-            )
-        samples = self._check_rows(X, reset=True)
-        self.kernel_ = kernel.bound(samples)
-        counts = self.kernel_.prepare(samples)
+    def _fit(self, head: np.ndarray, rows: np.ndarray) -> None:
+        """Learn which parts the samples have."""
+        self.kernel_ = resolve(self.kernel).bound(rows)
+        counts = self.kernel_.prepare(rows)
         digests, sample_counts = np.unique(counts.digests, return_counts=True)
         self.vocabulary_ = digests[sample_counts >= self.min_samples]
         if not len(self.vocabulary_):
@@ -89,7 +80,6 @@ class CountMap(FeatureMap):
                 f"no part is in {self.min_samples} samples: lower min_samples, or the "
                 f"size of the parts of {self.kernel_!r}"
             )
-        return self
 
     def _features(self, X: np.ndarray) -> sparse.csr_array:  # (n,) -> (n, m)
         counts = self.kernel_.prepare(X).matrix(self.vocabulary_)
@@ -97,6 +87,13 @@ class CountMap(FeatureMap):
 
     def _check_rows(self, X: Any, reset: bool = False) -> Any:
         kernel = kernel_or_class(self.kernel)
+        kernel_class = kernel if isinstance(kernel, type) else type(kernel)
+        if not issubclass(kernel_class, Counting):
+            raise ValueError(
+                f"kernel={self.kernel!r} has no sparse features: use Spectrum, "
+                "Mismatch, Gappy, WeisfeilerLehman, ShortestPath, RandomWalk or "
+                "PyramidMatch, or NystroemMap"
+            )
         return check_samples(
             self, X, kernel, reset=reset, containers="array" if reset else "dask"
         )
@@ -165,9 +162,8 @@ class AdditiveMap(FeatureMap):
         self.kernel = kernel
         self.n_knots = n_knots
 
-    def fit(self, X: Any, y: Any = None) -> AdditiveMap:
+    def _fit(self, head: Array, rows: Any) -> None:
         """Find the knots of each feature."""
-        self._validate_params()
         kernel = resolve(self.kernel)
         if not isinstance(kernel, (Intersection, AdditiveChi2)):
             raise ValueError(
@@ -175,7 +171,6 @@ class AdditiveMap(FeatureMap):
                 "or 'additive_chi2', or NystroemMap"
             )
         self.kernel_ = kernel
-        head, _ = self._head_and_rows(X)
         _refuse_negative(head)
 
         # the knots t of each feature
@@ -187,7 +182,6 @@ class AdditiveMap(FeatureMap):
         W = [self._kernel_values(t[:, None], t) for t in knots]
         roots = [_inverse_root(W_j) for W_j in W]
         self.projections_ = as_like(_stack_with_zeros(roots), head)
-        return self
 
     def _choose_knots(self, column: np.ndarray) -> np.ndarray:  # (n,) -> (m,)
         values = np.unique(column[column > 0])

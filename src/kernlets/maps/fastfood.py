@@ -119,10 +119,8 @@ class FastfoodMap(FeatureMap):
         self.gains = gains
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> FastfoodMap:
-        """Draw B, Π, G and S; only the width and the scale of X matter."""
-        self._validate_params()
-        head, _ = self._head_and_rows(X)
+    def _fit(self, head: Array, rows: Any) -> None:
+        """Draw S, G, Π and B; only the width and the scale of rows matter."""
         self.kernel_, like = resolve(self.kernel).bound(head), empty_rows(head)
         rng = generator(self.random_state)
         h, n_blocks, d = self._n_waves, self._n_blocks, self._d
@@ -145,7 +143,6 @@ class FastfoodMap(FeatureMap):
         diagonals[:, -1] /= np.sqrt(d)
         self.diagonals_ = as_like(diagonals, like)
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
-        return self
 
     @property
     def _d(self) -> int:

@@ -104,16 +104,13 @@ class FourierMap(FeatureMap):
         self.sampling = sampling
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> FourierMap:
-        """Draw the frequencies; only the width and the scale of X matter."""
-        self._validate_params()
-        head, _ = self._head_and_rows(X)
+    def _fit(self, head: Array, rows: Any) -> None:
+        """Draw the frequencies ω; only the width and the scale of rows matter."""
         n, rng = self._n_waves, generator(self.random_state)
         self.kernel_ = resolve(self.kernel).bound(head)
         omega = frequencies(self.kernel_, n, head.shape[1], self.sampling, rng)
         self.frequencies_ = as_like(omega, empty_rows(head))
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
-        return self
 
     @property
     def _n_waves(self) -> int:

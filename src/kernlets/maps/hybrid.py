@@ -106,10 +106,8 @@ class HybridMap(FeatureMap):
         self.sampling = sampling
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> HybridMap:
+    def _fit(self, head: Array, rows: Any) -> None:
         """Choose landmarks, draw frequencies, and compute P Z_R."""
-        self._validate_params()
-        _, rows = self._head_and_rows(X)
         rng = generator(self.random_state)
 
         # the Nyström map f(x) = P k(x)
@@ -133,7 +131,6 @@ class HybridMap(FeatureMap):
         Z_R = self.tail_.fit_transform(self.landmarks_)
         P = double(self.head_.projection_).T
         self.removal_ = as_like(P @ double(Z_R), Z_R)
-        return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k + n_random)
         f, z = self.head_._features(X), self.tail_._features(X)

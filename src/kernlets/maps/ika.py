@@ -169,10 +169,8 @@ class IKAMap(LandmarkMap):
         self.refine_filters = refine_filters
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> IKAMap:
+    def _fit(self, head: Array, rows: Any) -> None:
         """Draw a sample, choose the functions, solve the eigenproblem."""
-        self._validate_params()
-        head, rows = self._head_and_rows(X)
         self.kernel_ = kernel = resolve(self.kernel).bound(head)
         rng = generator(self.random_state)
 
@@ -204,7 +202,6 @@ class IKAMap(LandmarkMap):
         indices = index_like(evenly_spaced_rows(S), B)
         F = B[indices] @ self.projection_
         self.kernel_error_ = trace_error(sample.energies[indices], F)
-        return self
 
     def _choose_functions(
         self,

@@ -167,25 +167,19 @@ class NystroemMap(LandmarkMap):
         self.eigen_solver = eigen_solver
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> NystroemMap:
-        """Choose landmarks among the rows of X and factor their kernel matrix."""
-        self._fit(X)
-        return self
-
     def fit_transform(  # type: ignore[override]
         self, X: Any, y: Any = None
     ) -> Any:
         """Fit, and return the virtual samples of X; C is computed only once."""
         _refuse_iterator(X, "fit_transform")
-        F = self._fit(X, all_features=True)
+        self._validate_params()
+        F = self._fit(*self._head_and_rows(X), all_features=True)
         return self.transform(X) if F is None else F
 
-    def _fit(self, X: Any, all_features: bool = False) -> Array | None:
+    def _fit(self, head: Array, rows: Any, all_features: bool = False) -> Array | None:
         """Follow LKDL equations (19) to (23); return F if wanted and if it fits."""
-        self._validate_params()
         if self.truncation == "samples":
-            _refuse_iterator(X, "truncation='samples'")
-        head, rows = self._head_and_rows(X)
+            _refuse_iterator(rows, "truncation='samples'")
         self.kernel_ = kernel = resolve(self.kernel).bound(sample_objects(head))
         if kernel.by_index and head.shape[0] != head.shape[1]:
             raise ValueError(not_square(head))

@@ -22,6 +22,7 @@ class _Scaling(FeatureMap):
     """A map to scaled rows, in which missing entries stay missing."""
 
     _keeps_missing = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     @property
     def _row_bytes(self) -> int:
@@ -63,9 +64,8 @@ class Standardize(_Scaling):
         "scale_": Floats("p", like="mean_"),
     }
 
-    def fit(self, X: Any, y: Any = None) -> Standardize:
+    def _fit(self, head: Array, rows: Any) -> None:
         """Find mean and deviation of each column in one pass over the rows."""
-        head, rows = self._head_and_rows(X)
         # Sums are of differences to one row: they are exactly zero for a constant
         # column, and lose digits only if that row is an outlier.
         origin = first_observed(take_rows(head, np.arange(min(FIRST, head.shape[0]))))
@@ -77,7 +77,6 @@ class Standardize(_Scaling):
         deviation = xp.sqrt(xp.clip(mean_square - shift**2, 0, None))
         self.mean_ = as_like(double(origin) + shift, origin)
         self.scale_ = as_like(xp.where(deviation > 0, deviation, 1.0), origin)
-        return self
 
     def _features(self, X: Array) -> Array:  # (n, p)
         return (X - self.mean_) / self.scale_
@@ -119,10 +118,8 @@ class UnitNorm(_Scaling):
     [[0.6, 0.8], [0.0, 0.0]]
     """
 
-    def fit(self, X: Any, y: Any = None) -> UnitNorm:
-        """Store the number of features."""
-        self._head_and_rows(X)
-        return self
+    def _fit(self, head: Array, rows: Any) -> None:
+        """Learn nothing; the number of features is set already."""
 
     def _features(self, X: Array) -> Array:  # (n, p)
         """Divide by the largest entry first, so that no square under- or overflows."""

@@ -90,10 +90,8 @@ class PolynomialSketchMap(FeatureMap):
         self.n_components = n_components
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> PolynomialSketchMap:
-        """Draw the places and signs; only the width of X matters."""
-        self._validate_params()
-        head, _ = self._head_and_rows(X)
+    def _fit(self, head: Array, rows: Any) -> None:
+        """Draw the places and signs; only the width of rows matters."""
         kernel, like = resolve(self.kernel).bound(head), empty_rows(head)
         if not isinstance(kernel, Polynomial):
             raise ValueError(
@@ -104,7 +102,6 @@ class PolynomialSketchMap(FeatureMap):
         shape = (self.kernel_.degree, self._width)
         self.places_ = move_like(rng.integers(self.n_components, size=shape), like)
         self.signs_ = as_like(rng.choice([-1.0, 1.0], size=shape), like)
-        return self
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         X, k = self._extend(X), self.n_components
