@@ -16,7 +16,7 @@ from kernlets.maps.eigenfunctions import (
     captured_norm2,
     orthonormal,
     projected_gram,
-    refined_filters,
+    refine_filters,
 )
 from kernlets.metrics import kernel_error
 
@@ -256,7 +256,7 @@ def test_refinement_refuses_sparse_rows(X):
 def test_refinement_keeps_the_dtype_and_does_not_change_its_input(X):
     sample, filters = X.astype(np.float32), X[:5].astype(np.float32)
     before = filters.copy()
-    found = refined_filters(KERNEL, sample, filters, 3)
+    found = refine_filters(KERNEL, sample, filters, 3)
     assert found.dtype == np.float32 and found.shape == filters.shape
     np.testing.assert_array_equal(filters, before)
 

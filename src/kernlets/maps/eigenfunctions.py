@@ -110,7 +110,7 @@ def projected_gram(kernel: Kernel, sample: Sample, U: Array) -> Array:  # (r, r)
     return half_product + half_product.T
 
 
-def refined_filters(
+def refine_filters(
     kernel: Kernel, sample: Array, filters: Array, max_iter: int
 ) -> Array:  # (S, p), (n, p) -> (n, p)
     """Return the filters after at most `max_iter` steps of L-BFGS on the sample error.

@@ -36,7 +36,7 @@ from .eigenfunctions import (
     gather_sample,
     orthonormal,
     projected_gram,
-    refined_filters,
+    refine_filters,
 )
 from .fourier import frequencies
 from .spectral import all_eigenpairs, check_definite, choose_rank, trace_error
@@ -229,7 +229,7 @@ class IKAMap(LandmarkMap):
             if row_numbers is not None and chosen.indices is not None:
                 self.landmark_indices_ = row_numbers[chosen.indices]
             if self.basis != "kernel":
-                scaled = switched_at_samples(chosen.rows, sample.rows, rng)
+                scaled = scale_and_offset(chosen.rows, sample.rows, rng)
                 self.landmarks_, self.offsets_ = scaled
         if self.refine_filters:
             self._refine(sample)
@@ -246,7 +246,7 @@ class IKAMap(LandmarkMap):
             "pass X.toarray(), or set refine_filters=0"
         )
         refuse_sparse(message, sample.rows)
-        self.landmarks_ = refined_filters(
+        self.landmarks_ = refine_filters(
             self.kernel_, sample.rows, self.landmarks_, self.refine_filters
         )
         self.landmark_indices_ = None
@@ -287,7 +287,7 @@ def _check_basis_values(values: Any, X: Array) -> Array:  # (n, n_functions)
     return values
 
 
-def switched_at_samples(
+def scale_and_offset(
     filters: Array, sample: Array, rng: np.random.Generator
 ) -> tuple[Array, Array]:  # (m, p), (S, p) -> (m, p), (m,)
     """Scale filters so that ⟨w, x⟩ has unit variance, and choose offsets tⱼ.
