@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
 from ..coders import encode
+from ..coders.coded_sums import fill_by_codes
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.check import check_rows
 from ..data.missing import all_in_memory, has_missing
@@ -235,6 +236,13 @@ class CodingClassifier(
         """Check new samples and convert them like the model, for reading by blocks."""
         like = self.dictionary_.atoms
         return check_rows(self, X, containers="disk", like=like, allow_nan=True)
+
+    def _fill_missing(self, X: Array) -> Array:
+        """Replace missing values by those that the codes over all atoms represent."""
+        if not has_missing(X):
+            return X
+        codes = encode(self.dictionary_, self.coder_, X)
+        return fill_by_codes(self.dictionary_, codes, X)
 
     @property
     def _n_features_out(self) -> int:

@@ -12,7 +12,7 @@ from ..config import options
 from ..contracts import Array
 from ..data.weights import Weights
 from ..io.checkpoint import branches
-from ..learners.initial_atoms import nonzero_rows
+from ..learners.initial_atoms import nonzero_rows, start_atoms
 from ..numerics.arrays import index_like, namespace
 from ..numerics.threads import parallel
 
@@ -76,6 +76,13 @@ def class_atoms(
 
     atoms = map_classes("class_atoms", learn_class, len(sizes))
     return namespace(X).concat(atoms)
+
+
+def cluster_atoms(
+    rows: Array, size: int, seed: int, weights: Weights = None
+) -> Array:  # (m, p)
+    """Return the centres of k-means clusters as first atoms of a class."""
+    return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)
 
 
 def map_classes(

@@ -11,21 +11,14 @@ from scipy.linalg import block_diag
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, Interval
-from ..coders import Lasso, encode
-from ..coders.coded_sums import fill_by_codes
+from ..coders import Lasso
 from ..contracts import Array
-from ..data.missing import has_missing
 from ..data.rows import map_rows
-from ..data.weights import Weights
-from ..io.checkpoint import Checkpoint
-from ..learners.initial_atoms import start_atoms
-from ..learners.loop import Monitor, iterate
 from ..numerics.arrays import (
     as_like,
     index_like,
     to_numpy,
 )
-from ..numerics.convergence import warn_unfinished
 from ..numerics.random import generator
 from ..schema import Conditions, Declared, Floats
 from .base import (
@@ -33,8 +26,8 @@ from .base import (
     ResidualVoting,
     prior_residuals,
 )
-from .class_atoms import class_atoms, class_sizes
-from .fddl_codes import FisherProblem, FisherProblems, fisher_problems
+from .class_atoms import class_atoms, class_sizes, cluster_atoms
+from .fddl_codes import FisherProblems, fisher_problems, minimise
 from .fddl_objective import ClassLayout, Penalties
 from .fddl_schemes import GlobalScheme, LocalScheme, resolve_scheme
 from .labels import complete_samples
@@ -192,32 +185,14 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
         penalties = Penalties(self.lambda1, self.lambda2, self.eta, X.shape[0])
         layout = ClassLayout.of(counts, sizes)
         problems = fisher_problems(X, first_atoms, layout, penalties, self.simplified)
-        self._learn(problems)
+        self.history_, self.n_iter_ = minimise(problems, self)
+        self.dictionary_ = FisherProblems(problems).current()
 
         # Means μ_c, and the coder of new samples, whose squared error is halved
         means = [to_numpy(problem.means) for problem in problems]
         self.class_means_ = as_like(block_diag(*means), X)
         self.coder_ = Lasso(self.lambda1 / 2, max_iter=MAX_PASSES)
         return self
-
-    def _learn(self, problems: list[FisherProblem]) -> None:
-        """Alternate between codes and atoms, then update the codes once more."""
-        alternation = FisherProblems(problems)
-        monitor = Monitor.of(self, measure="mean objective")
-        checkpoint = Checkpoint.of(
-            self,
-            samples=[problem.X for problem in problems],
-            labels=np.concatenate([problem.layout.counts for problem in problems]),
-            start=[problem.atoms for problem in problems],
-        )
-        self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint)
-        self.dictionary_ = alternation.current()
-        # Earlier codes need not converge, because the next iteration continues them.
-        if not alternation.code():
-            warn_unfinished(
-                f"{type(self).__name__}: codes of the training samples still moved "
-                f"after max_iter={self.max_iter} iterations: raise max_iter"
-            )
 
     def residuals(self, X: Any) -> Array:  # (n, C)
         """Compute the residual of each sample for each class, by the `scheme`."""
@@ -230,21 +205,7 @@ class FDDLClassifier(ResidualVoting, CodingClassifier):
 
         return map_rows(block, self._new_rows(X), 3 * self.dictionary_.row_bytes)
 
-    def _fill_missing(self, X: Array) -> Array:
-        """Replace missing values by those that the codes over all atoms represent."""
-        if not has_missing(X):
-            return X
-        codes = encode(self.dictionary_, self.coder_, X)
-        return fill_by_codes(self.dictionary_, codes, X)
-
 
 def half_of_samples(usable: np.ndarray) -> np.ndarray:  # (C,)
     """Return the default number of atoms of each class."""
     return np.clip(usable // 2, 1, 100)
-
-
-def cluster_atoms(
-    rows: Array, size: int, seed: int, weights: Weights = None
-) -> Array:  # (m, p)
-    """Return the centres of k-means clusters as first atoms of a class."""
-    return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)

@@ -12,11 +12,14 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import numpy as np
+
 from ..contracts import Array
 from ..dictionaries import ExplicitDictionary
-from ..io.checkpoint import fitting
-from ..learners.loop import Alternation
+from ..io.checkpoint import Checkpoint, fitting
+from ..learners.loop import Alternation, Monitor, iterate
 from ..numerics.arrays import as_like, double, inner, namespace, row_norms, zeros
+from ..numerics.convergence import warn_unfinished
 from ..numerics.threads import parallel
 from .fddl_objective import (
     ClassLayout,
@@ -257,10 +260,6 @@ class FisherProblems(Alternation):
         for problem, problem_state in zip(self.problems, state["parts"], strict=True):
             problem.resume(**problem_state)
 
-    def code(self) -> bool:
-        """Update the codes once more; return whether all of them converged."""
-        return all(d.converged for d in parallel(FisherProblem.code, self.problems))
-
 
 def fisher_problems(
     X: Array,  # (n, p), class by class
@@ -295,3 +294,28 @@ def fisher_problems(
     for problem, rows, columns in classes:
         codes[rows, columns] = problem.codes
     return [FisherProblem(X, atoms, layout, penalties, codes)]
+
+
+def minimise(
+    problems: list[FisherProblem], classifier: Any
+) -> tuple[dict[str, list[float]], int]:
+    """Alternate between codes and atoms, then update the codes once more.
+
+    Return the history and the number of iterations.
+    """
+    checkpoint = Checkpoint.of(
+        classifier,
+        samples=[problem.X for problem in problems],
+        labels=np.concatenate([problem.layout.counts for problem in problems]),
+        start=[problem.atoms for problem in problems],
+    )
+    monitor = Monitor.of(classifier, measure="mean objective")
+    history, n_iter = iterate(FisherProblems(problems), monitor, checkpoint)
+    descents = parallel(FisherProblem.code, problems)
+    # Earlier descents need not converge, because the next iteration continues them.
+    if not all(descent.converged for descent in descents):
+        warn_unfinished(
+            f"{type(classifier).__name__}: codes of the training samples still moved "
+            f"after max_iter={classifier.max_iter} iterations: raise max_iter"
+        )
+    return history, n_iter

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import schema
 from ..base.constraints import AT_LEAST_1, SHARE
-from ..base.estimator import NAMED, Estimator
-from ..base.names import build
+from ..base.estimator import Estimator
 from ..coders.bookkeeping import pack
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
@@ -25,22 +24,17 @@ from ..numerics.arrays import to_numpy
 from ..numerics.random import generator
 from ..sklearn_base import ClassifierMixin
 from .base import labels_like
-from .ksad_atoms import FisherAtoms, OrthogonalAtoms, codes_of_blocks, count_votes
+from .ksad_atoms import (
+    FisherAtoms,
+    OrthogonalAtoms,
+    codes_of_blocks,
+    count_votes,
+    resolve_atoms,
+)
 from .labels import complete_samples
 
-ATOMS = {"orthogonal": OrthogonalAtoms, "fisher": FisherAtoms}
 #: A κ(x, x) above this multiple of the median outweighs all other samples.
 MAX_ENERGY_RATIO = 1e4
-
-
-def resolve_atoms(spec: Any) -> OrthogonalAtoms | FisherAtoms:
-    """Return the atoms that a name such as ``"fisher:0.1"`` describes, or `spec`."""
-    atoms = build("dictionary", spec, ATOMS) if isinstance(spec, str) else spec
-    atoms._validate_params()
-    return atoms
-
-
-NAMED["dictionary"] = resolve_atoms
 
 
 class KSADClassifier(ClassifierMixin, Estimator):

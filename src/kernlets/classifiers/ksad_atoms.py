@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, POSITIVE, StrOptions
+from ..base.estimator import NAMED
+from ..base.names import build
 from ..contracts import Array
 from ..data.rows import load_values, map_rows, sum_rows
 from ..io.checkpoint import Checkpoint, fitting
@@ -276,6 +278,19 @@ def _directions(rows: Array) -> Array:
         return rows
     xp, squares = namespace(rows), row_norms(rows)
     return rows / xp.sqrt(xp.where(squares > 0, squares, 1.0))[:, None]
+
+
+ATOMS = {"orthogonal": OrthogonalAtoms, "fisher": FisherAtoms}
+
+
+def resolve_atoms(spec: Any) -> OrthogonalAtoms | FisherAtoms:
+    """Return the atoms that a name such as ``"fisher:0.1"`` describes, or `spec`."""
+    atoms = build("dictionary", spec, ATOMS) if isinstance(spec, str) else spec
+    atoms._validate_params()
+    return atoms
+
+
+NAMED["dictionary"] = resolve_atoms
 
 
 def codes_of_blocks(
