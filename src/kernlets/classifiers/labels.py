@@ -15,6 +15,7 @@ from ..data.weights import (
     drop_zero_weights,
     nonzero_weight_rows,
     repeat_by_weight,
+    weights_as_counts,
 )
 from ..kernels import Kernel, Precomputed
 from ..kernels.complete import completed_rows
@@ -88,6 +89,29 @@ def drop_unweighted(
         return X, y, weights, None  # the labels are refused later
     X, weights = drop_zero_weights(X, weights)
     return X, labels[row_numbers], weights, row_numbers
+
+
+class WeightedSamples(NamedTuple):
+    """Samples without missing values, with labels and weights above zero."""
+
+    X: Array  # (n, p)
+    class_indices: np.ndarray  # (n,) in `classes`
+    classes: np.ndarray  # (n_classes,)
+    counts: np.ndarray  # (n_classes,) sums of the weights
+    weights: Weights  # (n,)
+
+
+def weighted_samples(
+    estimator: Any, X: Array, y: Any, sample_weight: Any
+) -> WeightedSamples:
+    """Check labels and weights of samples in memory, and fill in missing values."""
+    weights = weights_as_counts(check_weights(sample_weight, X))
+    X, y, weights, _ = drop_unweighted(X, y, weights)
+    labels = check_labels(estimator, y, X.shape[0])
+    classes, class_indices = np.unique(labels, return_inverse=True)
+    counts = np.rint(np.bincount(class_indices, weights)).astype(np.int64)
+    X = completed_rows(X, weights)
+    return WeightedSamples(X, class_indices, classes, counts, weights)
 
 
 class CompleteSamples(NamedTuple):

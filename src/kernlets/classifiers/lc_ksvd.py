@@ -23,13 +23,10 @@ from ..contracts import Array, Statistics
 from ..data.rows import map_rows
 from ..data.weights import (
     Weights,
-    check_weights,
-    weights_as_counts,
     weights_for_digest,
 )
 from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint
-from ..kernels.complete import completed_rows
 from ..learners import KSVD
 from ..learners.code_and_update import CodeAndUpdate
 from ..learners.loop import Monitor, iterate
@@ -49,7 +46,7 @@ from ..schema import Declared, Floats
 from ..updates import KSVDUpdate
 from .base import CodingClassifier, ScoreVoting, prior_residuals
 from .class_atoms import class_atoms, class_sizes
-from .labels import check_labels, drop_unweighted
+from .labels import weighted_samples
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -110,13 +107,9 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         A row of `sample_weight` w counts as w rows.
         """
         self._validate_params()
-        X = self._training_rows(X)
-        weights = weights_as_counts(check_weights(sample_weight, X))
-        X, y, weights, _ = drop_unweighted(X, y, weights)
-        labels = check_labels(self, y, X.shape[0])
-        X = completed_rows(X, weights)
-        self.classes_, labels = np.unique(labels, return_inverse=True)
-        self.class_count_ = np.rint(np.bincount(labels, weights)).astype(np.int64)
+        samples = weighted_samples(self, self._training_rows(X), y, sample_weight)
+        X, labels, weights = samples.X, samples.class_indices, samples.weights
+        self.classes_, self.class_count_ = samples.classes, samples.counts
         rng = generator(self.random_state)
 
         # First atoms D from the samples of each class, and the pursuit
