@@ -81,20 +81,20 @@ def published(name: str, **changes: Any) -> Callable[[Problem, int], Any]:
 def turned(problem: Problem, seed: int) -> Any:
     """RKDL-D whose first anchors are turned to the side of the signals' mean."""
     from kernlets import KSVD
-    from kernlets.learners.reduced import orient_atoms
+    from kernlets.learners.anchors import orient_atoms
 
     linear = KSVD(50, 5, init="normal", random_state=seed).fit(problem.Y)
     anchors = orient_atoms(linear.components_, problem.Y)
-    return reduced(anchors=anchors, n_anchors=None)(problem, seed)
+    return reduced(start=anchors)(problem, seed)
 
 
-def reduced(**changes: Any) -> Callable[[Problem, int], Any]:
-    """The library's own settings at the paper's sizes."""
+def reduced(**anchors: Any) -> Callable[[Problem, int], Any]:
+    """The library's own settings at the paper's sizes; 50 anchors or those given."""
 
     def build(problem: Problem, seed: int) -> Any:
-        from kernlets import ReducedKernelDL
+        from kernlets import Anchors, ReducedKernelDL
 
-        params = {**SIZES, "n_anchors": 50, "random_state": seed, **changes}
+        params = {**SIZES, "anchors": Anchors(50, **anchors), "random_state": seed}
         return ReducedKernelDL(kernel(), **params)
 
     return build
@@ -104,13 +104,13 @@ def plain_steps(problem: Problem, seed: int) -> Any:
     from kernlets.updates import AnchorDescent
 
     steps = AnchorDescent(n_steps=3, rate=problem.rate)
-    return reduced(optimize_anchors=steps)(problem, seed)
+    return reduced(descent=steps)(problem, seed)
 
 
 def more_steps(problem: Problem, seed: int) -> Any:
     from kernlets.updates import AnchorDescent
 
-    return reduced(optimize_anchors=AnchorDescent(n_steps=10))(problem, seed)
+    return reduced(descent=AnchorDescent(n_steps=10))(problem, seed)
 
 
 def exact(problem: Problem, seed: int) -> Any:
@@ -128,15 +128,15 @@ METHODS: dict[str, Callable[[Problem, int], Any]] = {
     "and anchors turned to the mean": turned,
     "and K-SVD started at samples (default)": reduced(),
     "and 3 plain gradient steps": plain_steps,
-    "or 3 line-searched steps": reduced(optimize_anchors=True),
+    "or 3 line-searched steps": reduced(descent=True),
     "or 10 line-searched steps": more_steps,
-    "anchors by k-means": reduced(anchors="kmeans"),
+    "anchors by k-means": reduced(start="kmeans"),
     "anchors by k-means, 3 line-searched steps": reduced(
-        anchors="kmeans", optimize_anchors=True
+        start="kmeans", descent=True
     ),
-    "anchors random samples": reduced(anchors="samples"),
+    "anchors random samples": reduced(start="samples"),
     "anchors random samples, 3 line-searched steps": reduced(
-        anchors="samples", optimize_anchors=True
+        start="samples", descent=True
     ),
 }
 REDUCED = ("RKDL-D", "ORKDL-D", "MORKDL-D")

@@ -28,7 +28,7 @@ class Fast(Reduced):
     def run(self) -> Any:
         from kernlets import ReducedKernelDL
 
-        few = {"anchors": "samples", "n_anchors": 50, "random_state": SEED}
+        few = {"anchors": "samples:50", "random_state": SEED}
         return ReducedKernelDL(kernel(), **SIZES, **few).fit(self.Y)
 
 

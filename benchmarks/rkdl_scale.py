@@ -38,7 +38,7 @@ class Reduced(Method):
     def run(self) -> Any:
         from kernlets import ReducedKernelDL
 
-        changes = {} if self.anchors is None else {"anchors": self.anchors}
+        changes = {} if self.anchors is None else {"start": self.anchors}
         make = getattr(ReducedKernelDL, self.build)
         return make(kernel(), random_state=SEED, **changes).fit(self.Y)
 
@@ -81,14 +81,12 @@ class LineSearched(Reduced):
     name = "k-means, line search"
 
     def run(self) -> Any:
-        from kernlets import ReducedKernelDL
+        from kernlets import Anchors, ReducedKernelDL
 
         return ReducedKernelDL(
             kernel(),
             **SIZES,
-            anchors="kmeans",
-            n_anchors=50,
-            optimize_anchors=True,
+            anchors=Anchors(50, "kmeans", descent=True),
             random_state=SEED,
         ).fit(self.Y)
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 from sklearn.metrics import roc_auc_score
 
-from kernlets import KSVD, DictionaryOutlierDetector, ReducedKernelDL
+from kernlets import KSVD, Anchors, DictionaryOutlierDetector, ReducedKernelDL
 
 rng = np.random.default_rng(0)
 moons, _ = make_moons(400, noise=0.07, random_state=0)
@@ -37,9 +37,7 @@ detectors = {
             "rbf:0.3",
             n_components=30,
             n_nonzero_coefs=2,
-            anchors="kmeans",
-            n_anchors=40,
-            optimize_anchors=True,
+            anchors=Anchors(40, "kmeans", descent=True),
         ),
         random_state=0,
     ),

@@ -167,7 +167,7 @@ class Maker:
             "scheme": lambda: self._value_object([LocalScheme, GlobalScheme]),
             "landmarks": lambda: self.draw.pick(sorted(table("landmarks"))),
             "n_landmarks": self._landmarks,
-            "n_anchors": self._landmarks,
+            "anchors": lambda: self.draw.count(1, max(2, self.n)),
             "budget": lambda: self.draw.count(1, 12),
             "batch_size": lambda: self.draw.pick([1, 4, 16, 256]),
             "n_samples": lambda: self.draw.count(5, 60),

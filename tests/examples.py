@@ -26,6 +26,7 @@ from kernlets import (
     KSVD,
     OMP,
     RBF,
+    Anchors,
     Budget,
     BudgetKernelDL,
     Clipped,
@@ -105,7 +106,10 @@ VARIANTS: dict[str, Callable[[], Any]] = {
     "units": lambda: IKAMap(basis="relu", n_landmarks=9),
     "odd hybrid": lambda: HybridMap(n_landmarks=9, n_components=4, n_random=7),
     "error pruning": lambda: BudgetKernelDL(
-        "rbf:1", 8, n_nonzero_coefs=2, budget=Budget(12, "all", "feature", "error")
+        "rbf:1",
+        8,
+        n_nonzero_coefs=2,
+        budget=Budget(12, update="feature", pruning="error"),
     ),
     "merging": lambda: BudgetKernelDL(
         "laplacian",
@@ -136,9 +140,7 @@ VARIANTS: dict[str, Callable[[], Any]] = {
         "rbf:1",
         6,
         n_nonzero_coefs=2,
-        n_anchors=9,
-        anchors=KSVD(9, 2),
-        optimize_anchors=True,
+        anchors=Anchors(9, KSVD(9, 2), descent=True),
     ),
     "lasso": lambda: KernelKSVD("chi2", 6, coder=Lasso(0.05)),
     "streams": lambda: ResidualClassifier(RLSDictionary(5, 2)),

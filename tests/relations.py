@@ -421,7 +421,7 @@ def with_start(model: Any, data: Data) -> Any:
         if "landmarks" in own:
             changes = {"landmarks": data.first, "n_landmarks": None}
         if "anchors" in own:
-            changes = {"anchors": data.first, "n_anchors": None}
+            changes = {"anchors__start": data.first, "anchors__n_anchors": None}
         if "init" in own and "budget" not in own:
             if "kernel" not in own:
                 changes |= {"init": data.first, "n_components": m}

@@ -12,7 +12,7 @@ from benchmarks.harness.timing import timed
 from kernlets.coders import OMP
 from kernlets.datasets import unit_norm
 from kernlets.kernels import RBF
-from kernlets.learners import KSVD, KernelKSVD, ReducedKernelDL
+from kernlets.learners import KSVD, Anchors, KernelKSVD, ReducedKernelDL
 from kernlets.updates import AnchorDescent, KSVDUpdate
 
 from ..claims import Rule, below, ratio, together
@@ -45,7 +45,7 @@ WRITTEN = "KDL, as its equations read"
 MOVED = "ours, k-means anchors moved, sparse codes"
 #: Starts that the paper leaves open.
 STARTED: dict[str, dict[str, Any]] = {
-    "RKDL-D with D started at signals": {"anchors": KSVD(50, 5)},
+    "RKDL-D with D started at signals": {"start": KSVD(50, 5)},
     "RKDL-D with random first atoms": {"init": "normal"},
 }
 #: Readings of MORKDL-D that the paper does not print.
@@ -92,9 +92,11 @@ def model(method: str, data: str, seed: int, sizes: Sizes) -> Any:
             KERNEL,
             20,
             n_nonzero_coefs=4,
-            anchors="kmeans" if "k-means" in method else "samples",
-            n_anchors=50,
-            optimize_anchors="moved" in method,
+            anchors=Anchors(
+                50,
+                "kmeans" if "k-means" in method else "samples",
+                descent="moved" in method,
+            ),
             **common,
         )
     name, _, codes = method.rpartition(", ")
@@ -119,7 +121,7 @@ def _steps(name: str, rate: float) -> dict[str, Any]:
     changes = dict(MIXED[name])
     linear_rate = rate * changes.pop("linear_share", 0.5)
     descent = AnchorDescent(3, rate, linear_rate=linear_rate, **changes)
-    return {"optimize_anchors": descent}
+    return {"descent": descent}
 
 
 def _path(case: Case, Y: np.ndarray, seed: int, sizes: Sizes) -> list[float]:

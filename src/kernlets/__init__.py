@@ -40,7 +40,8 @@ _HOMES = {
     "coders.simultaneous": "SimultaneousOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
-        "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL Schedule"
+        "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL "
+        "Schedule Anchors"
     ),
     "classifiers": (
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "

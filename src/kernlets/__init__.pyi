@@ -55,6 +55,7 @@ from .kernels.strings import Gappy as Gappy
 from .kernels.strings import Mismatch as Mismatch
 from .kernels.strings import Spectrum as Spectrum
 from .kernels.graphs import RandomWalk as RandomWalk
+from .learners import Anchors as Anchors
 from .learners import BudgetKernelDL as BudgetKernelDL
 from .learners import Forgetting as Forgetting
 from .learners import KSVD as KSVD

@@ -205,7 +205,7 @@ def test_rows_that_a_search_had_no_time_for_do_not_shift_the_numbers(digits):
 def test_anchors_that_are_not_the_training_rows_name_none(digits):
     """Reduced dictionaries move them, as many as a class may have rows."""
     X, y, new = digits
-    learner = ReducedKernelDL(KERNEL, 5, n_anchors=15, max_iter=2, random_state=0)
+    learner = ReducedKernelDL(KERNEL, 5, anchors=15, max_iter=2, random_state=0)
     some = np.concatenate([np.flatnonzero(y == label)[:15] for label in range(10)])
     model = ResidualClassifier(learner).fit(X[some], y[some])
     assert explain(model, new[0]).samples == ()

@@ -11,6 +11,7 @@ from kernlets import (
     KSVD,
     MOD,
     RBF,
+    Anchors,
     AutoDictionaryClassifier,
     BudgetKernelDL,
     DictionaryOutlierDetector,
@@ -55,9 +56,9 @@ INSTANCES = {
     "Orthogonal": OrthogonalDictionary(4, 2, max_iter=2, random_state=0),
     "KernelKSVD": KernelKSVD("poly:2", **SHORT),
     "KernelMOD": KernelMOD(KERNEL, **SHORT),
-    "Reduced": ReducedKernelDL(KERNEL, **SHORT, n_anchors=8),
+    "Reduced": ReducedKernelDL(KERNEL, **SHORT, anchors=8),
     "Reduced moving": ReducedKernelDL(
-        KERNEL, **SHORT, anchors="kmeans", n_anchors=8, optimize_anchors=True
+        KERNEL, **SHORT, anchors=Anchors(8, "kmeans", descent=True)
     ),
     "Budget": BudgetKernelDL(KERNEL, 6, max_iter=1, budget=9, random_state=0),
     **{f"Nystroem {name}": NystroemMap(KERNEL, name, **FEW) for name in SAMPLERS},

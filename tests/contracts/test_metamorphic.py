@@ -8,6 +8,7 @@ import pytest
 from kernlets import (
     KSVD,
     OMP,
+    Anchors,
     BudgetKernelDL,
     KernelKSVD,
     NystroemMap,
@@ -49,7 +50,7 @@ MODELS = {
     ),
     "SRC open": SRCClassifier("rbf", 3),
     "Budget open": BudgetKernelDL("rbf", 6, max_iter=1, budget=9, random_state=0),
-    "Reduced open": ReducedKernelDL("rbf", **SHORT, n_anchors=8),
+    "Reduced open": ReducedKernelDL("rbf", **SHORT, anchors=8),
     "Nystroem few": NystroemMap(
         "poly:2", n_landmarks=0.5, n_components=0.9, random_state=0
     ),
@@ -64,7 +65,7 @@ MODELS = {
     "KernelKSVD exact": KernelKSVD(KERNEL, **SHORT, update="ksvd:exact=True"),
     "KernelKSVD parallel": KernelKSVD(KERNEL, **SHORT, update="ksvd-parallel"),
     "Reduced anchors": ReducedKernelDL(
-        KERNEL, **SHORT, n_anchors=8, optimize_anchors=True, linear_weight=0.1
+        KERNEL, **SHORT, anchors=Anchors(8, descent=True, linear_weight=0.1)
     ),
     "Online forgetting": OnlineDictionary(
         **SHORT, schedule="batch_size=20,forgetting=0.99"

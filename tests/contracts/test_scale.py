@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from kernlets import (
     KSVD,
     MOD,
+    Anchors,
     DictionaryOutlierDetector,
     KernelKSVD,
     KernelMOD,
@@ -77,15 +78,13 @@ KERNEL_LEARNERS = {
     ),
     "mod": lambda kernel: KernelMOD(kernel, 10, n_nonzero_coefs=3),
     "reduced": lambda kernel: ReducedKernelDL(
-        kernel, 10, n_nonzero_coefs=3, anchors="samples", n_anchors=20
+        kernel, 10, n_nonzero_coefs=3, anchors=Anchors(20, "samples")
     ),
     "reduced moved": lambda kernel: ReducedKernelDL(
         kernel,
         8,
         n_nonzero_coefs=3,
-        anchors="samples",
-        n_anchors=12,
-        optimize_anchors=True,
+        anchors=Anchors(12, "samples", descent=True),
         max_iter=2,
     ),
 }

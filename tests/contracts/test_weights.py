@@ -18,6 +18,7 @@ from kernlets import (
     MOD,
     OMP,
     RBF,
+    Anchors,
     BudgetKernelDL,
     Clipped,
     DKSVDClassifier,
@@ -72,9 +73,9 @@ MODELS = {
     "rls": RLSDictionary(**FADING),
     "kernel exact": KernelKSVD(KERNEL, **SHORT, update="ksvd:exact=True"),
     "kernel parallel": KernelKSVD(KERNEL, **SHORT, update="ksvd-parallel"),
-    "anchors": ReducedKernelDL(KERNEL, **SHORT, anchors="kmeans", n_anchors=10),
+    "anchors": ReducedKernelDL(KERNEL, **SHORT, anchors=Anchors(10, "kmeans")),
     "moving": ReducedKernelDL(
-        KERNEL, **SHORT, n_anchors=8, optimize_anchors=True, linear_weight=0.1
+        KERNEL, **SHORT, anchors=Anchors(8, descent=True, linear_weight=0.1)
     ),
     "residual": ResidualClassifier(KSVD(**SHORT)),
     "residual kernel": ResidualClassifier(KernelKSVD(KERNEL, **SHORT)),
@@ -147,7 +148,7 @@ def test_weights_repeat_and_leave_out(name):
 
 def open_models(**few):
     """All estimators that take weights, with the width of their kernel left open."""
-    given = {"kernel": "rbf", "n_landmarks": 15, "n_anchors": 6}
+    given = {"kernel": "rbf", "n_landmarks": 15, "anchors": 6}
     given = {**given, "n_atoms_per_class": 3, **few}
 
     def with_given(Estimator, **others):

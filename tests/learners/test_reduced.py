@@ -13,6 +13,7 @@ from kernlets import (
     MOD,
     OMP,
     RBF,
+    Anchors,
     Callable,
     KernelKSVD,
     Linear,
@@ -24,7 +25,7 @@ from kernlets.coders import encode
 from kernlets.contracts import Coded, SparseCodes
 from kernlets.dictionaries import AnchoredDictionary
 from kernlets.kernels import Normalized
-from kernlets.learners.reduced import orient_atoms
+from kernlets.learners.anchors import orient_atoms
 from kernlets.updates import AnchorDescent, AnchoredUpdate
 from kernlets.updates.anchored import _with_all_slots
 from kernlets.updates.anchors import KernelTerm, LinearTerm, Objective, OnSpheres
@@ -206,9 +207,7 @@ def test_anchors_of_norm_one_stay_so_and_improve(rate, weight, X):
         RBF(1.5),
         8,
         n_nonzero_coefs=2,
-        n_anchors=12,
-        optimize_anchors=descent,
-        linear_weight=weight,
+        anchors=Anchors(12, descent=descent, linear_weight=weight),
         random_state=0,
     ).fit(X)
     np.testing.assert_allclose(np.linalg.norm(model.anchors_, axis=1), 1)
@@ -231,7 +230,7 @@ def test_more_anchors_than_signals(X):
 
 def test_random_combinations_as_first_atoms(X):
     model = ReducedKernelDL(
-        RBF(2.0), 6, n_anchors=10, init="normal", max_iter=1, random_state=0
+        RBF(2.0), 6, anchors=10, init="normal", max_iter=1, random_state=0
     ).fit(X)
     assert model.coefs_.shape == (6, 10)
     different = model.set_params(init="samples").fit(X).history_["objective"]
@@ -342,9 +341,7 @@ def test_invariants_of_a_fitted_model(anchors, optimize, X):
         kernel,
         8,
         n_nonzero_coefs=3,
-        anchors=anchors,
-        n_anchors=15,
-        optimize_anchors=optimize,
+        anchors=Anchors(15, anchors, descent=optimize),
         random_state=0,
     ).fit(X)
     A, D = model.coefs_, model.anchors_
@@ -368,11 +365,16 @@ def test_order_of_the_anchors_does_not_matter(X, rng):
     common = {
         "n_nonzero_coefs": 2,
         "init": np.arange(30, 38),
-        "optimize_anchors": AnchorDescent(3, rate=1e-3),
         "random_state": 0,
     }
-    one = ReducedKernelDL("rbf:2", anchors=D, **common).fit(X)
-    other = ReducedKernelDL("rbf:2", anchors=D[mixed], **common).fit(X)
+    descent = AnchorDescent(3, rate=1e-3)
+    one, other = (
+        ReducedKernelDL(
+            "rbf:2", anchors=Anchors(start=start, descent=descent), **common
+        )
+        for start in (D, D[mixed])
+    )
+    one.fit(X), other.fit(X)
     np.testing.assert_allclose(other.anchors_, one.anchors_[mixed], atol=1e-9)
     np.testing.assert_allclose(other.coefs_, one.coefs_[:, mixed], atol=1e-6)
     np.testing.assert_allclose(other.transform(X), one.transform(X), atol=1e-7)
@@ -398,7 +400,11 @@ def test_dense_codes_are_the_authors_reading(X):
     common = {"max_iter": 4, "random_state": 0}
     kept, dense = (
         ReducedKernelDL(
-            "rbf:2", 8, n_nonzero_coefs=2, n_anchors=15, restrict=restrict, **common
+            "rbf:2",
+            8,
+            n_nonzero_coefs=2,
+            anchors=Anchors(15, restrict=restrict),
+            **common,
         )
         for restrict in (True, False)
     )
@@ -414,9 +420,7 @@ def test_mixed_objective_is_noted_and_pulls_the_anchors_to_the_samples(X):
             RBF(2.0),
             8,
             n_nonzero_coefs=2,
-            anchors=KSVD(15, 2),
-            optimize_anchors=True,
-            linear_weight=weight,
+            anchors=Anchors(start=KSVD(15, 2), descent=True, linear_weight=weight),
             random_state=0,
         ).fit(X)
 
@@ -431,11 +435,10 @@ def test_mixed_objective_is_noted_and_pulls_the_anchors_to_the_samples(X):
 
 
 def test_moving_anchors_lower_the_error(X):
-    common = {"n_anchors": 10, "anchors": "samples", "random_state": 0}
-    still = ReducedKernelDL("rbf:2", 8, n_nonzero_coefs=3, **common).fit(X)
-    moved = ReducedKernelDL(
-        "rbf:2", 8, n_nonzero_coefs=3, optimize_anchors=True, **common
-    ).fit(X)
+    common = {"n_nonzero_coefs": 3, "random_state": 0}
+    still = ReducedKernelDL("rbf:2", 8, anchors="samples:10", **common).fit(X)
+    anchors = "samples:10,descent=True"
+    moved = ReducedKernelDL("rbf:2", 8, anchors=anchors, **common).fit(X)
     assert moved.reconstruction_error(X) < 0.9 * still.reconstruction_error(X)
 
 
@@ -454,13 +457,17 @@ def test_facing_turns_and_stretches(rng):
 def test_named_methods_have_the_published_settings():
     plain = ReducedKernelDL.rkdl_d(RBF(gamma=0.1), random_state=3)
     assert (plain.n_components, plain.n_nonzero_coefs, plain.max_iter) == (20, 4, 10)
-    assert (plain.anchors.n_components, plain.anchors.n_nonzero_coefs) == (50, 5)
-    assert not plain.optimize_anchors and plain.random_state == 3
+    assert (plain.anchors.start.n_components, plain.anchors.start.n_nonzero_coefs) == (
+        50,
+        5,
+    )
+    assert not plain.anchors.descent and plain.random_state == 3
     moving = ReducedKernelDL.orkdl_d("rbf", rate=6e-4, n_components=10)
-    assert repr(moving.optimize_anchors) == repr(AnchorDescent(3, 6e-4))
-    assert moving.n_components == 10 and moving.linear_weight == 0
+    assert repr(moving.anchors.descent) == repr(AnchorDescent(3, 6e-4))
+    assert moving.n_components == 10 and moving.anchors.linear_weight == 0
     mixed = ReducedKernelDL.morkdl_d(rate=6e-4)
-    assert mixed.linear_weight == 1 and mixed.optimize_anchors.linear_rate == 3e-4
+    assert mixed.anchors.linear_weight == 1
+    assert mixed.anchors.descent.linear_rate == 3e-4
 
 
 def test_torch_moves_the_anchors_as_numpy_does(X):
@@ -469,10 +476,9 @@ def test_torch_moves_the_anchors_as_numpy_does(X):
         RBF(2.0),
         8,
         n_nonzero_coefs=2,
-        anchors="samples",
-        n_anchors=12,
-        optimize_anchors=AnchorDescent(3, rate=1e-3),
-        linear_weight=0.5,
+        anchors=Anchors(
+            12, "samples", descent=AnchorDescent(3, rate=1e-3), linear_weight=0.5
+        ),
         random_state=0,
     )
     with options(loops="reference"):
@@ -487,7 +493,7 @@ def test_torch_moves_the_anchors_as_numpy_does(X):
 
 def test_float32_moves_in_float32(X):
     model = ReducedKernelDL(
-        "rbf:2", 8, n_nonzero_coefs=2, optimize_anchors=True, random_state=0
+        "rbf:2", 8, n_nonzero_coefs=2, anchors=Anchors(descent=True), random_state=0
     )
     single = model.fit(X.astype(np.float32)).history_["objective"]
     assert model.anchors_.dtype == model.coefs_.dtype == np.float32
@@ -495,34 +501,32 @@ def test_float32_moves_in_float32(X):
     np.testing.assert_allclose(single[:2], double[:2], rtol=1e-3)
 
 
+def moved_by(weight=0.0, **params):
+    return Anchors(descent=AnchorDescent(**params), linear_weight=weight)
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
         ({"kernel": "precomputed"}, "KernelKSVD"),
         (
-            {"kernel": Callable(lambda a, b: a @ b.T), "optimize_anchors": True},
+            {
+                "kernel": Callable(lambda a, b: a @ b.T),
+                "anchors": Anchors(descent=True),
+            },
             "differentiable",
         ),
-        ({"linear_weight": 1.0}, "optimize_anchors=True"),
-        ({"optimize_anchors": AnchorDescent(linear_rate=0.1)}, "set rate"),
-        ({"optimize_anchors": AnchorDescent(guard=True)}, "guard is about plain"),
-        (
-            {"optimize_anchors": AnchorDescent(rate=0.1, linear_rate=0.1)},
-            "set linear_weight",
-        ),
-        (
-            {
-                "optimize_anchors": AnchorDescent(rate=-1.0, linear_rate=0.1),
-                "linear_weight": 1.0,
-            },
-            "positive rate",
-        ),
+        ({"anchors": Anchors(linear_weight=1.0)}, "set descent=True"),
+        ({"anchors": moved_by(linear_rate=0.1)}, "set rate"),
+        ({"anchors": moved_by(guard=True)}, "guard is about plain"),
+        ({"anchors": moved_by(rate=0.1, linear_rate=0.1)}, "set linear_weight"),
+        ({"anchors": moved_by(1.0, rate=-1.0, linear_rate=0.1)}, "positive rate"),
         ({"anchors": "magic"}, "anchors"),
-        ({"anchors": np.ones((4, 6)), "n_anchors": 5}, "n_anchors=5"),
+        ({"anchors": Anchors(5, np.ones((4, 6)))}, "n_anchors=5"),
         ({"anchors": np.ones((4, 5))}, "anchors has 5 columns"),
         ({"init": [0, 500]}, "init"),
         ({"init": [0.5, 1.0]}, "init"),
-        ({"kernel": RBF(1e-3), "n_components": 20, "n_anchors": 5}, "wider kernel"),
+        ({"kernel": RBF(1e-3), "n_components": 20, "anchors": 5}, "wider kernel"),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, dict) else value,
 )
@@ -537,7 +541,7 @@ def test_saved_and_loaded(tmp_path, X):
     kernlets.save(model, tmp_path / "model")
     again = kernlets.load(tmp_path / "model")
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
-    assert again.optimize_anchors.rate == 1e-4
+    assert again.anchors.descent.rate == 1e-4
 
 
 def test_codes_of_all_atoms_keep_their_values(rng):
@@ -556,9 +560,7 @@ def test_anchors_of_histogram_kernels_stay_histograms(kernel, rate, anchors, rng
         kernel,
         6,
         n_nonzero_coefs=2,
-        anchors=anchors,
-        n_anchors=12,
-        optimize_anchors=AnchorDescent(3, rate),
+        anchors=Anchors(12, anchors, descent=AnchorDescent(3, rate)),
         max_iter=3,
         random_state=0,
     ).fit(X)

@@ -65,11 +65,11 @@ CASES = {
     "atoms on anchors": (ReducedKernelDL, {"n_components": 18, **LINE}, 17, learned),
     "atoms from anchors": (
         ReducedKernelDL,
-        {"n_components": 9, "n_anchors": 6, "init": "anchors"},
+        {"n_components": 9, "anchors": 6, "init": "anchors"},
         6,
         learned,
     ),
-    "anchors": (ReducedKernelDL, {"n_anchors": 18}, 17, learned),
+    "anchors": (ReducedKernelDL, {"anchors": 18}, 17, learned),
     "atoms on a budget": (BudgetKernelDL, {"n_components": 18, **LINE}, 17, learned),
     "orthonormal atoms": (OrthogonalDictionary, {"n_components": 5}, 4, learned),
     "non-zeros": (KSVD, {"n_nonzero_coefs": 9, "n_components": 6}, 6, learned),

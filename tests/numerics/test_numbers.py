@@ -18,6 +18,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from kernlets import (
     KSVD,
     MOD,
+    Anchors,
     Budget,
     BudgetKernelDL,
     Callable,
@@ -102,7 +103,7 @@ LEARNERS = {
     ),
     "mod": lambda kernel: KernelMOD(kernel, 5, n_nonzero_coefs=2, max_iter=2),
     "reduced": lambda kernel: ReducedKernelDL(
-        kernel, 5, n_nonzero_coefs=2, n_anchors=8, optimize_anchors=True, max_iter=2
+        kernel, 5, n_nonzero_coefs=2, anchors=Anchors(8, descent=True), max_iter=2
     ),
     "budget": lambda kernel: BudgetKernelDL(kernel, 5, budget=8, max_iter=2),
     "budget feature": lambda kernel: BudgetKernelDL(
@@ -499,7 +500,7 @@ def test_powers_of_two_change_no_digit(dtype, library, rng):
 
 def _too_many_anchors(dtype):
     rows = np.random.default_rng(0).standard_normal((60, 2)).astype(dtype)
-    learner = ReducedKernelDL("poly:2", 4, n_nonzero_coefs=1, n_anchors=30)
+    learner = ReducedKernelDL("poly:2", 4, n_nonzero_coefs=1, anchors=30)
     with pytest.warns(UserWarning, match="lower n_anchors") as told:
         learner.fit(rows)
     return str(told[0].message)

@@ -11,6 +11,7 @@ import kernlets
 from kernlets import (
     KSVD,
     OMP,
+    Anchors,
     DictionaryOutlierDetector,
     KernelDictionary,
     KernelKSVD,
@@ -36,7 +37,7 @@ def rings(rng):
 
 def ring_learner():
     return ReducedKernelDL(
-        "rbf:0.5", 10, n_nonzero_coefs=2, anchors="kmeans", n_anchors=30
+        "rbf:0.5", 10, n_nonzero_coefs=2, anchors=Anchors(30, "kmeans")
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernlets import RBF, AnchorDescent, KernelKSVD, ReducedKernelDL, datasets
+from kernlets import RBF, AnchorDescent, Anchors, KernelKSVD, ReducedKernelDL, datasets
 from kernlets.updates import KSVDUpdate
 from papers.datasets import load
 
@@ -86,7 +86,7 @@ def test_a_guard_keeps_mixed_steps_from_diverging(signals):
 
     def path(**params):
         steps = AnchorDescent(3, rate, **params)
-        model = ReducedKernelDL.morkdl_d(KERNEL, optimize_anchors=steps, random_state=2)
+        model = ReducedKernelDL.morkdl_d(KERNEL, descent=steps, random_state=2)
         return np.array(model.fit(signals["cifar"]).history_["objective"])
 
     free, guarded = path(), path(guard=True)
@@ -103,9 +103,7 @@ def test_fifty_anchors_beat_the_exact_error_from_any_start(anchors, signals):
             KERNEL,
             20,
             n_nonzero_coefs=4,
-            anchors=anchors,
-            n_anchors=50,
-            optimize_anchors=True,
+            anchors=Anchors(50, anchors, descent=True),
             random_state=seed,
         )
 

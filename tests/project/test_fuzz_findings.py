@@ -19,6 +19,7 @@ from kernlets import (
     OMP,
     RBF,
     AffineInvariant,
+    Anchors,
     AutoDictionaryClassifier,
     Budget,
     BudgetKernelDL,
@@ -221,7 +222,7 @@ def test_reduced_dictionaries_in_little_memory(rng, tmp_path):
     np.save(tmp_path / "rows.npy", rng.standard_normal((20, 2)).astype(np.float32))
     rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
     model = ReducedKernelDL(
-        "rbf:1", 2, n_nonzero_coefs=2, n_anchors=7, init="anchors", anchors="samples"
+        "rbf:1", 2, n_nonzero_coefs=2, anchors=Anchors(7, "samples"), init="anchors"
     )
     with options(memory="1KB"):
         found = model.set_params(max_iter=3, random_state=0).fit(rows).history_
@@ -233,7 +234,7 @@ def test_reduced_dictionaries_in_little_memory(rng, tmp_path):
 @pytest.mark.parametrize("init", [np.array(3), [-1], [[0]], [20], []])
 def test_row_numbers_that_are_none(init, rng):
     X = rng.standard_normal((20, 3))
-    for learner in (ReducedKernelDL("rbf:1", n_anchors=3), KernelKSVD("rbf:1")):
+    for learner in (ReducedKernelDL("rbf:1", anchors=3), KernelKSVD("rbf:1")):
         with pytest.raises(ValueError, match="init must be"):
             learner.set_params(init=init, n_nonzero_coefs=1).fit(X)
 
@@ -538,7 +539,7 @@ def test_coefficients_of_first_anchors_that_are_no_rows(rng):
 def test_row_numbers_in_a_tensor_or_in_lists_of_unequal_length(rng):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     X, whole = rng.standard_normal((20, 3)), torch.tensor([2, 5])
-    for learner in (ReducedKernelDL("rbf:1", n_anchors=3), KernelKSVD("rbf:1")):
+    for learner in (ReducedKernelDL("rbf:1", anchors=3), KernelKSVD("rbf:1")):
         learner.set_params(n_nonzero_coefs=1, max_iter=1, random_state=0)
         assert clone(learner).set_params(init=whole).fit(X).dictionary_.n_atoms == 2
         for init in (torch.tensor(3), [[1], [1, 2]]):

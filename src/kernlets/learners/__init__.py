@@ -1,6 +1,7 @@
 """Dictionary learners, linear and in the feature space of a kernel."""
 
 from .. import _classes_by_name
+from .anchors import Anchors
 from .budget import BudgetKernelDL
 from .budget_anchors import AnchorStock
 from .kernel_ksvd import KernelKSVD
@@ -31,6 +32,7 @@ __all__ = [
     "LEARNERS",
     "MOD",
     "AnchorStock",
+    "Anchors",
     "BudgetKernelDL",
     "Forgetting",
     "KernelKSVD",

@@ -183,10 +183,11 @@ class AnchorDescent(BaseEstimator):
 
     Examples
     --------
-    >>> from kernlets import AnchorDescent, ReducedKernelDL, datasets
+    >>> from kernlets import AnchorDescent, Anchors, ReducedKernelDL, datasets
     >>> X = datasets.load("digits").X_train[:200]
-    >>> moving = {"optimize_anchors": AnchorDescent(n_steps=2), "random_state": 0}
-    >>> ReducedKernelDL("poly:2", 10, n_anchors=20, **moving).fit(X).anchors_.shape
+    >>> anchors = Anchors(20, descent=AnchorDescent(n_steps=2))
+    >>> learner = ReducedKernelDL("poly:2", 10, anchors=anchors, random_state=0)
+    >>> learner.fit(X).anchors_.shape
     (20, 64)
     """
 

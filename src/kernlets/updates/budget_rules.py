@@ -206,6 +206,7 @@ class Budget(NamedParts):
         self,
         n_anchors: int = 100,
         admission: str | Admission = "all",
+        *,
         update: str | StochasticGradient = "parameter",
         pruning: str = "row-norm",
     ) -> None:
