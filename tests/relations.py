@@ -757,7 +757,8 @@ def _does_not_follow_width(model: Any, data: Data) -> None:
             raise DoesNotApply("a default follows the number of features")
         if isinstance(part, OrthogonalDictionary) and _is_full(part, data):
             raise DoesNotApply("it has no more atoms than features")
-        if own.get("anchors") == "dictionary":
+        start = part.get_params().get("anchors__start")
+        if isinstance(start, str) and start == "dictionary":
             raise DoesNotApply(
                 "the dictionary of anchors follows the number of features"
             )

@@ -95,13 +95,6 @@ class Anchors(BaseEstimator):
         self.linear_weight = linear_weight
         self.restrict = restrict
 
-    @property
-    def steps(self) -> AnchorDescent | None:
-        """The steps that move the anchors; None if they are fixed."""
-        if isinstance(self.descent, AnchorDescent):
-            return self.descent
-        return AnchorDescent() if self.descent else None
-
     def check(self) -> None:
         """Refuse bad values, and parameters that exclude each other."""
         self._validate_params()
@@ -110,12 +103,13 @@ class Anchors(BaseEstimator):
                 f"linear_weight={self.linear_weight} acts only on anchors that move: "
                 "set descent=True"
             )
-        if self.steps is None:
+        descent = as_descent(self.descent)
+        if descent is None:
             return
-        self.steps.check()
-        if self.steps.linear_rate is not None and not self.linear_weight:
+        descent.check()
+        if descent.linear_rate is not None and not self.linear_weight:
             raise ValueError(
-                f"linear_rate={self.steps.linear_rate} is that of the linear term, and "
+                f"linear_rate={descent.linear_rate} is that of the linear term, and "
                 "there is none: set linear_weight, or leave linear_rate out"
             )
 
@@ -135,15 +129,14 @@ class Anchors(BaseEstimator):
             anchors = _learned_atoms(clone(self.start), X, rng, weights)
         else:
             anchors = check_points(self.start, X, "anchors")
-        if not isinstance(self.start, str) and self.n_anchors not in (
-            None,
-            len(anchors),
-        ):
+        is_named, n = isinstance(self.start, str), len(anchors)
+        if not is_named and self.n_anchors not in (None, n):
             raise ValueError(
-                f"n_anchors={self.n_anchors} but there are {len(anchors)} anchors: "
-                "leave n_anchors out"
+                f"n_anchors={self.n_anchors} but there are {n} anchors: leave "
+                "n_anchors out"
             )
-        has_unit_norm = self.steps is not None and self.steps.unit_norm
+        descent = as_descent(self.descent)
+        has_unit_norm = descent is not None and descent.unit_norm
         return unit_rows(anchors) if has_unit_norm else anchors
 
     def _named_anchors(
@@ -185,6 +178,13 @@ def as_anchors(value: Any) -> Anchors:
 
 
 NAMED["anchors"] = as_anchors
+
+
+def as_descent(value: bool | AnchorDescent) -> AnchorDescent | None:
+    """Return the steps that move anchors; None if these are fixed."""
+    if isinstance(value, AnchorDescent):
+        return value
+    return AnchorDescent() if value else None
 
 
 def _learned_atoms(

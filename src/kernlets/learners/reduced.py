@@ -47,7 +47,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.random import generator
 from ..updates import AnchorDescent, AnchoredUpdate
-from .anchors import Anchors, as_anchors, count_usable
+from .anchors import Anchors, as_anchors, as_descent, count_usable
 from .batch_learner import BatchLearner
 from .initial_atoms import check_row_numbers, count_row_numbers
 from .kernel_learner import KernelAtoms
@@ -317,7 +317,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         n_nonzero = getattr(anchors.start, "n_nonzero_coefs", None)
         return AnchoredUpdate(
             anchors.restrict,
-            anchors.steps,
+            as_descent(anchors.descent),
             linear_weight=anchors.linear_weight,
             linear_coder=None if n_nonzero is None else OMP(n_nonzero),
         )
