@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.estimator import Estimator
 from ..coders import encode
 from ..coders.coded_sums import fill_by_codes
+from ..coders.encoding import encode_block
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.check import check_rows
 from ..data.missing import all_in_memory, has_missing
@@ -241,7 +242,7 @@ class CodingClassifier(
         """Replace missing values by those that the codes over all atoms represent."""
         if not has_missing(X):
             return X
-        codes = encode(self.dictionary_, self.coder_, X)
+        codes = encode_block(self.dictionary_, self.coder_, X)
         return fill_by_codes(self.dictionary_, codes, X)
 
     @property

@@ -19,12 +19,10 @@ from ..base.constraints import (
 )
 from ..coders import OMP, encode
 from ..coders.coded_sums import statistics
+from ..coders.encoding import encode_block
 from ..contracts import Array, Statistics
 from ..data.rows import map_rows
-from ..data.weights import (
-    Weights,
-    weights_for_digest,
-)
+from ..data.weights import Weights, weights_for_digest
 from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint
 from ..learners import KSVD
@@ -208,7 +206,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         check_is_fitted(self)
 
         def block(rows: Array) -> Array:
-            codes = encode(self.dictionary_, self.coder_, rows)
+            codes = encode_block(self.dictionary_, self.coder_, rows)
             scores = codes.toarray() @ self.classifier_
             return -prior_residuals(-scores, rows, self.class_count_)
 
