@@ -144,7 +144,11 @@ def _check_array(
     X = masked_to_nan(X)
     if is_dask(X):
         if not takes_dask(containers):
-            raise _dask_error(estimator)
+            raise TypeError(
+                f"{type(estimator).__name__} needs all rows or codes at once and takes "
+                "no Dask collection: pass X.compute(), or use MOD, "
+                "KSVD(update='ksvd-parallel') or OnlineDictionary"
+            )
         return _check_dask(estimator, X, reset, like, allow_nan, ensure_min_samples)
     if is_blocks(X):
         raise TypeError(
@@ -342,14 +346,6 @@ def _move_like_model(
             )
         X = to_device(X, streamed)
     return X if sparse.issparse(X) else _convert_block(like, allow_nan, X)
-
-
-def _dask_error(estimator: Any) -> TypeError:
-    return TypeError(
-        f"{type(estimator).__name__} needs all rows or codes at once and takes no Dask "
-        "collection: pass X.compute(), or use MOD, KSVD(update='ksvd-parallel') or "
-        "OnlineDictionary"
-    )
 
 
 def _check_dask(

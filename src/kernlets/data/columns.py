@@ -139,13 +139,13 @@ def _may_be_na(dtype: Any) -> bool:
 def _columns(X: Any) -> Iterator[tuple[str, Any]]:
     """Names, as one would write them, and values of columns that may be odd."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        for place, name in enumerate(X.columns):
-            yield repr(name), X.iloc[:, place] if hasattr(X, "iloc") else X[name]
+        for j, name in enumerate(X.columns):
+            yield repr(name), X.iloc[:, j] if hasattr(X, "iloc") else X[name]
         return
     rows = _objects(X) if isinstance(X, (list, tuple)) else X
     if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "OSTUMm":
-        for place in range(rows.shape[1]):
-            yield str(place), rows[:, place]
+        for j in range(rows.shape[1]):
+            yield str(j), rows[:, j]
 
 
 def _odd(name: str, column: Any) -> OddColumn | None:
@@ -158,9 +158,10 @@ def _odd(name: str, column: Any) -> OddColumn | None:
         return OddColumn(name, content)
     texts, has_numbers = [], False
     for value in np.asarray(column, dtype=object).tolist():
+        is_period = type(value).__name__ == "Period"  # pandas may not be installed
         if isinstance(value, (str, bytes)) and not _spells_number(value):
             texts.append(value)
-        elif isinstance(value, (date, np.datetime64)) or _is_period(value):
+        elif isinstance(value, (date, np.datetime64)) or is_period:
             return OddColumn(name, "dates")
         elif isinstance(value, (timedelta, np.timedelta64)):
             return OddColumn(name, "durations")
@@ -177,7 +178,3 @@ def _spells_number(text: str | bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_period(value: Any) -> bool:
-    return type(value).__name__ == "Period"  # of pandas, which may not be installed

@@ -279,11 +279,10 @@ def any_missing(X: Any) -> bool:
     """Whether a source of rows of numbers has missing entries; it is read for that."""
     if all_in_memory(X) or X.ndim != 2:
         return has_missing(X)
-    return bool(sum_rows(_missing_flag, X, 9 * X.shape[1]) > 0)
-
-
-def _missing_flag(block: Array) -> np.ndarray:
-    return np.array(int(has_missing(block)))
+    n_incomplete_blocks = sum_rows(
+        lambda block: np.array(int(has_missing(block))), X, 9 * X.shape[1]
+    )
+    return bool(n_incomplete_blocks > 0)
 
 
 def _fill_block(means: Array, block: Array) -> Array:

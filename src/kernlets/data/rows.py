@@ -60,16 +60,14 @@ def count_rows(X: Any) -> int | None:
 
 def iter_blocks(X: Any, row_bytes: int) -> Iterator[Array]:
     """Yield the blocks of rows of any source as floating-point arrays."""
-    for array in _arrays_of(X):
+    arrays: Iterable[Array]
+    if is_dask(X):
+        arrays = map(to_device, map(on_dask().compute, X.blocks))
+    else:
+        arrays = read_ahead(X) if is_blocks(X) else [X]
+    for array in arrays:
         for rows in block_slices(array.shape[0], row_bytes, array):
             yield read_rows(array, rows)
-
-
-def _arrays_of(X: Any) -> Iterable[Array]:
-    """Return the blocks of a stream, the computed chunks of Dask, or [X]."""
-    if is_dask(X):
-        return map(to_device, map(on_dask().compute, X.blocks))
-    return read_ahead(X) if is_blocks(X) else [X]
 
 
 def row_batches(X: Any, n_rows: int) -> Iterator[Array]:

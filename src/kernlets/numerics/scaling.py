@@ -42,19 +42,16 @@ def lengths(X: Array) -> Array:  # (n, p) -> (n,)
     return namespace(X).sqrt(row_norms(X / scale)) * scale[:, 0]
 
 
-def largest_entry(like: Array) -> float:
-    """Return the largest entry of which 2³² squares can be summed."""
-    return float(namespace(like).finfo(like.dtype).max) ** 0.5 / 2**16
-
-
 def check_range(X: Array, name: str = "X") -> None:
     """Raise an error with the remedy if sums of squares of X may overflow or vanish."""
     if 0 in X.shape:
         return
     low, high = X.aminmax() if is_torch(X) else (X.min(), X.max())
     peak = max(abs(float(low)), abs(float(high)))
+    # 2³² squares of entries up to this one can be summed
+    largest_entry = float(namespace(X).finfo(X.dtype).max) ** 0.5 / 2**16
     is_small = 0 < peak < least_energy(X) ** 0.5
-    if is_small or not peak <= largest_entry(X):
+    if is_small or not peak <= largest_entry:
         effect = "vanish" if is_small else "overflow"
         raise ValueError(
             f"{name} has entries up to {peak:.2g}, whose squares {effect} in "
