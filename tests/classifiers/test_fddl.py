@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import kernlets
 from kernlets import FDDLClassifier, NystroemMap, datasets
+from kernlets.classifiers import GlobalScheme
 from kernlets.classifiers.fddl_codes import (
     CodeDescent,
     FisherProblem,
@@ -357,6 +358,16 @@ def test_local_scheme_against_scikit_learn(digits):
             gamma = peer.fit(A, b).coef_
             expected = np.sum((b - A @ gamma) ** 2) + 0.1 * np.abs(gamma).sum()
             assert residual == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_scheme_is_chosen_after_the_fit(digits):
+    X, y, X_new, _ = digits
+    model = FDDLClassifier(simplified=True, **SMALL).fit(X, y)
+    changed = model.set_params(scheme=GlobalScheme(0.1)).residuals(X_new[:3])
+    by_name = model.set_params(scheme="global:0.1").residuals(X_new[:3])
+    np.testing.assert_array_equal(changed, by_name)
+    with pytest.raises(ValueError, match="gamma"):
+        model.set_params(scheme__gamma=-1.0).predict(X_new[:3])
 
 
 def test_global_scheme_against_loops(digits):

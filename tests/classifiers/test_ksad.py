@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
 from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
-from kernlets.classifiers import OrthogonalAtoms
+from kernlets.classifiers import FisherAtoms, OrthogonalAtoms
 from kernlets.classifiers.ksad_atoms import (
     CodesThenAtoms,
     count_votes,
@@ -393,6 +393,23 @@ def test_samples_that_outweigh_all_others_are_worth_a_warning(digits):
         warnings.simplefilter("error", UserWarning)
         KSADClassifier(dictionary=ONE_PASS, random_state=0).fit(X, y)
         KSADClassifier("rbf", ONE_PASS, random_state=0).fit(long, y)
+
+
+@pytest.mark.parametrize(
+    ("name", "atoms"),
+    [
+        ("orthogonal:beta1=0.3,max_iter=2", OrthogonalAtoms(0.3, max_iter=2)),
+        ("fisher:0.1", FisherAtoms(shrinkage=0.1)),
+    ],
+)
+def test_atoms_by_name_and_as_objects_are_the_same(name, atoms, digits):
+    X, y, *_ = digits
+    params = {"n_components": 20, "random_state": 0}
+    by_name = KSADClassifier(dictionary=name, **params).fit(X, y)
+    by_object = KSADClassifier(dictionary=atoms, **params).fit(X, y)
+    np.testing.assert_array_equal(by_name.codes_, by_object.codes_)
+    key, value = next(iter(atoms.get_params().items()))
+    assert by_name.get_params()[f"dictionary__{key}"] == value
 
 
 def test_precomputed_kernel(digits):
