@@ -35,8 +35,7 @@ from .options import Scale
 
 #: Methods that are a map in front of a learner.
 COMBINED = {"lkdl": ("nystroem", "ksvd")}
-#: Defaults of the command line that differ from those of the classes.
-DEFAULTS = {"landmarks": "coreset"}
+LANDMARKS = "coreset"  # the default here, which differs from that of the classes
 #: Maps for certain kernels only, which have one of them by default.
 MAPS_OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
 SEARCH = "auto"  # the method of --search
@@ -84,7 +83,7 @@ class Recipe:
     def _choose_scaling(self, rows: Table) -> ScalingChoice:
         if self.scale is not Scale.auto:
             return ScalingChoice(self.scale)
-        if self._map_and_final_class()[1] in table("outliers").values():
+        if self._final_class() in table("outliers").values():
             return ScalingChoice(Scale.none, "the detector has its own")
         kernel = None if self.kernel is None else resolve(self.kernel)
         if getattr(kernel, "non_negative", False):
@@ -97,28 +96,30 @@ class Recipe:
         If rows have missing values that the pipeline does not accept, an imputer is its
         first step.
         """
-        model = (
-            self._build_search(labelled)
-            if self._is_search
-            else self._build_pipeline(labelled)
-        )
+        build = self._build_search if self._is_search else self._build_pipeline
+        model = build(labelled)
+        for setting in self.settings:
+            apply_setting(model, setting)
         if not has_missing or takes_missing(model):
             return model
         return make_pipeline(DictionaryImputer(), *steps_of(model))
 
     def _build_pipeline(self, labelled: bool) -> Any:
-        map_class, final_class = self._map_and_final_class()
+        final_class, owner = self._final_class(), f"--method {self.method}"
+        combined_map, _ = COMBINED.get(self.method.lower(), (None, None))
+        map_name, maps = self.map or combined_map, table("maps")
         steps: list[Any] = [STEPS[self.scale]()] if self.scale in STEPS else []
-        if map_class is not None:
-            steps.append(
-                self._construct(map_class, MAP_OPTIONS, f"--map {self._map_name()}")
-            )
-        final = self._build_final(final_class, has_map=map_class is not None)
+        final_options = METHOD_OPTIONS
+        if map_name:
+            map_class = _lookup(maps, map_name, "--map", maps)
+            steps.append(self._construct(map_class, MAP_OPTIONS, f"--map {map_name}"))
+        elif self.n_components is not None:  # the same parameter as --atoms
+            raise ValueError(_refusal_text("--n-components", owner))
+        else:
+            final_options = {**MAP_OPTIONS, **METHOD_OPTIONS}
+        final = self._construct(final_class, final_options, owner)
         steps.append(self._for_labels(final, labelled))
-        model = make_pipeline(*steps) if len(steps) > 1 else steps[0]
-        for setting in self.settings:
-            apply_setting(model, setting)
-        return model
+        return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
     @property
     def _is_search(self) -> bool:
@@ -138,33 +139,23 @@ class Recipe:
         model = AutoDictionaryClassifier(random_state=self.seed)
         if self.search is not None:
             model.set_params(seconds=self.search)
-        for setting in self.settings:
-            apply_setting(model, setting)
         return model
 
-    def _map_name(self) -> str | None:
-        return self.map or COMBINED.get(self.method.lower(), (None,))[0]
-
-    def _map_and_final_class(self) -> tuple[Any, Any]:
-        """Return the class of the map, if any, and of the last step."""
+    def _final_class(self) -> Any:
+        """Return the class of the last step."""
         _, method = COMBINED.get(self.method.lower(), (None, self.method))
-        finals, maps, map_name = methods(), table("maps"), self._map_name()
-        final = _lookup(finals, method, "--method", [*COMBINED, *finals])
-        return map_name and _lookup(maps, map_name, "--map", maps), final
-
-    def _build_final(self, cls: Any, has_map: bool) -> Any:
-        owner = f"--method {self.method}"
-        if has_map:
-            return self._construct(cls, METHOD_OPTIONS, owner)
-        if self.n_components is not None:  # the same parameter as --atoms
-            raise ValueError(_refusal_text("--n-components", owner))
-        return self._construct(cls, {**MAP_OPTIONS, **METHOD_OPTIONS}, owner)
+        finals = methods()
+        return _lookup(finals, method, "--method", [*COMBINED, *finals])
 
     def _construct(self, cls: Any, options: dict[str, str], owner: str) -> Any:
         """Construct an object of a class with the parameters that options set."""
         parameters = inspect.signature(cls).parameters
-        defaults = self._default_params(cls).items()
-        params: dict[str, Any] = {name: v for name, v in defaults if name in parameters}
+        params: dict[str, Any] = {}
+        if "landmarks" in parameters:
+            params["landmarks"] = LANDMARKS
+        limited_maps = [table("maps")[name] for name in MAPS_OF_SOME_KERNELS]
+        if "kernel" in parameters and cls not in limited_maps and self.scale in KERNELS:
+            params["kernel"] = KERNELS[self.scale]
         for option, name in options.items():
             if option == "--atoms" and ATOMS_PER_CLASS in parameters:
                 name = ATOMS_PER_CLASS
@@ -178,13 +169,6 @@ class Recipe:
         if "random_state" in parameters:
             params["random_state"] = self.seed
         return cls(**params)
-
-    def _default_params(self, cls: Any) -> dict[str, Any]:
-        """Return the defaults of this command line, of which a class may lack some."""
-        limited_maps = [table("maps")[name] for name in MAPS_OF_SOME_KERNELS]
-        if cls in limited_maps or self.scale not in KERNELS:
-            return DEFAULTS
-        return {**DEFAULTS, "kernel": KERNELS[self.scale]}
 
     def _for_labels(self, final: Any, labelled: bool) -> Any:
         """Make a learner a classifier if rows have labels, unless it is a detector."""
