@@ -22,7 +22,7 @@ from ..coders.coded_sums import statistics
 from ..coders.encoding import encode_block
 from ..contracts import Array, Statistics
 from ..data.rows import map_rows
-from ..data.weights import Weights, weights_for_digest
+from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint
 from ..learners import KSVD
@@ -176,9 +176,7 @@ class JointKSVD(ScoreVoting, CodingClassifier, ABC):
         alternation = CodeAndUpdate(
             start, rows, self.coder_, KSVDUpdate(), rng, weights=weights
         )
-        checkpoint = Checkpoint.of(
-            self, samples=rows, start=start, **weights_for_digest(weights)
-        )
+        checkpoint = Checkpoint.of(self, samples=rows, start=start, weights=weights)
         self.history_, self.n_iter_ = iterate(
             alternation, Monitor.of(self), checkpoint, rows
         )

@@ -158,8 +158,3 @@ def repeat_by_weight(n: int, sample_weight: Weights, caller: str) -> np.ndarray 
             "round them, or use a learner such as KSVD or MOD, which takes any weights"
         )
     return np.repeat(np.arange(n), sample_weight.astype(np.intp))
-
-
-def weights_for_digest(weights: Weights) -> dict[str, np.ndarray]:
-    """Return the weights, if there are any, as an item of a digest of a fit's input."""
-    return {} if weights is None else {"weights": weights}

@@ -52,14 +52,14 @@ class Checkpoint:
         """The checkpoint of the next fit of this class in the block of the options.
 
         `data` are the samples and other arrays, or dictionaries of arrays, on which the
-        fit depends besides its parameters.
+        fit depends besides its parameters; those that are None are left out.
         """
         if options.checkpoint is None:
             return cls()
         name = type(estimator).__name__
         path = Path(f"{options.checkpoint.next_path(name)}.checkpoint")
         fit_facts = {"kernlets": __version__, **_describe_params(estimator)}
-        digests = {name: digest(value) for name, value in data.items()}
+        digests = {k: digest(value) for k, value in data.items() if value is not None}
         return cls(path, {"parameters": fit_facts, "data": digests}, options.checkpoint)
 
     @property

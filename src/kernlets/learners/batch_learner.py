@@ -11,7 +11,7 @@ import numpy as np
 from ..coders import resolve_coder
 from ..contracts import Array, AtomUpdate, Dictionary, SparseCoder
 from ..data.missing import has_missing
-from ..data.weights import Weights, weights_for_digest
+from ..data.weights import Weights
 from ..io.checkpoint import Checkpoint
 from ..updates import resolve_update
 from .base import DictionaryLearner
@@ -54,8 +54,8 @@ class BatchLearner(DictionaryLearner):
         schedule, update = resolve_schedule(self.schedule), self._atom_update()
         if schedule.steady:
             check_monotone_fit(self.coder_, X)
-        inputs = {"samples": X, "start": starts[0][0], **weights_for_digest(weights)}
-        checkpoint = Checkpoint.of(self, **inputs)
+        first_start, _ = starts[0]
+        checkpoint = Checkpoint.of(self, samples=X, start=first_start, weights=weights)
         alternation_class = MonotoneCodeAndUpdate if schedule.steady else CodeAndUpdate
         fits = [
             alternation_class(

@@ -22,7 +22,6 @@ from ..data.weights import (
     Weights,
     check_weights,
     drop_zero_weights,
-    weights_for_digest,
 )
 from ..dictionaries import ExplicitDictionary
 from ..io.checkpoint import Checkpoint, fitted_attributes, fitting
@@ -146,8 +145,7 @@ class StreamLearner(LinearAtoms):
         weights: Weights = None,
     ) -> ExplicitDictionary:
         start, _ = starts[0]  # there is one
-        inputs = {"samples": X, "start": start, **weights_for_digest(weights)}
-        checkpoint = Checkpoint.of(self, **inputs)
+        checkpoint = Checkpoint.of(self, samples=X, start=start, weights=weights)
         self._start(start)
         self._run(X, self.max_iter, checkpoint, weights)
         return self.dictionary_
