@@ -36,7 +36,9 @@ def _run_pursuit(samples, gram, corr, energy, width, tol):
     return indices, values, residual
 
 
-def work_space(m, width, dtype):
+def work_space(
+    m: int, width: int, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Correlations with m atoms, the same memory as integers, and the rows of V.
 
     All end with zeros, so that loops over them have whole segments only.

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from array_api_compat import device
 
 from ...contracts import Array
-from ...numerics.arrays import double, eps, index_like, namespace, zeros
+from ...numerics.arrays import double, eps, namespace, zeros
 
 ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
 NOISE = 100  # times the rounding of the samples: an atom of less energy is noise
@@ -37,7 +38,7 @@ def densify(indices: Array, values: Array, m: int) -> Array:  # (n, m)
     """Codes of fixed width as a dense array."""
     n, xp = indices.shape[0], namespace(indices)
     dense = zeros((n, m + 1), values)  # unused slots write to the last column
-    rows = index_like(range(n), indices)[:, None]
+    rows = xp.arange(n, device=device(indices))[:, None]
     dense[rows, xp.where(indices >= 0, indices, m)] = values
     return dense[:, :m]
 
@@ -99,7 +100,8 @@ def users_by_atom(indices: Array, m: int) -> tuple[Array, Array]:
     xp = namespace(indices)
     flat = xp.reshape(indices, (-1,))
     slots = xp.argsort(flat, stable=True)
-    return slots, xp.searchsorted(flat[slots], index_like(range(m + 1), flat))
+    atoms = xp.arange(m + 1, dtype=flat.dtype, device=device(flat))
+    return slots, xp.searchsorted(flat[slots], atoms)
 
 
 def _leading_direction(error: Array, old_atom: Array) -> Array:
