@@ -101,8 +101,9 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnos
         elif is_admitted or rules.learn_rejected:
             n_unstable += _step(stock, size, is_admitted, rates[i], rules, scratch)
         _count_idle(stock.idle, scratch.codes[0])
-        if is_admitted and not is_first and 0 <= rules.patience < stock.idle.max():
-            _revive(stock, size, np.argmax(stock.idle), rules.patience)
+        idlest = np.argmax(stock.idle)
+        if is_admitted and not is_first and 0 <= rules.patience < stock.idle[idlest]:
+            _revive(stock, size, idlest, rules.patience)
         if size > rules.budget:
             if len(stock.inverse):
                 repair_inverse(stock, size, np.float64(rules.jitter))

@@ -78,7 +78,10 @@ def _log_gak(
 @jit
 def _work_arrays(lengths):
     """Allocate three diagonals of M, one of squared distances (0) and the sums."""
-    size = LANES * (lengths.max() + 2 if lengths.size else 0)
+    longest = 0
+    for length in lengths.flat:
+        longest = max(longest, length)
+    size = LANES * (longest + 2)
     M, partial_d2 = _aligned(3 * size).reshape(3, size), _aligned(size)
     partial_d2[:] = 0.0
     return M, partial_d2, np.empty(LANES)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..omp.torch import load_triton
-from .reference import users_by_atom
+from .reference import densify, users_by_atom
 
 MIN_SPARSE_ATOMS = 1024  # with fewer, a dense product is as fast
 
@@ -22,7 +22,7 @@ def code_gram(indices: Tensor, values: Tensor, m: int) -> Tensor:  # (m, m)
     triton_sums = _triton_sums(values, m)
     if triton_sums is not None:
         return triton_sums.code_gram(indices, values, *users_by_atom(indices, m), m)
-    Gamma = _densify(indices, values, m)
+    Gamma = densify(indices, values, m)
     return Gamma.T @ Gamma
 
 
@@ -31,15 +31,10 @@ def code_cross(indices: Tensor, values: Tensor, X: Tensor, m: int) -> Tensor:  #
     triton_sums = _triton_sums(values, m)
     if triton_sums is not None and X.dtype == values.dtype:
         return triton_sums.code_cross(values, X, *users_by_atom(indices, m), m)
-    return _densify(indices, values, m).T @ X
+    return densify(indices, values, m).T @ X
 
 
 def _triton_sums(values: Tensor, m: int) -> ModuleType | None:
     """The Triton twins, where they can be used and are faster; else None."""
     is_usable = values.is_cuda and values.dtype == torch.float32
     return load_triton("updates.triton") if is_usable and m > MIN_SPARSE_ATOMS else None
-
-
-def _densify(indices: Tensor, values: Tensor, m: int) -> Tensor:  # (n, m)
-    dense = values.new_zeros((len(indices), m))
-    return dense.scatter_add_(1, indices.clamp(min=0), values)
