@@ -153,7 +153,7 @@ ROOM = 2**20  # bytes that a disk must have free for the smallest result
 
 def check_model(path: Path, force: bool) -> None:
     """Refuse a place where no model can be saved, or a file that is not a model."""
-    check_place(path)
+    _check_place(path)
     is_other = path.exists() and path.stat().st_size > 0 and not is_model(path)
     if is_other and not force:
         raise ValueError(
@@ -171,12 +171,12 @@ def check_table(path: Path, inputs: Sequence[Path], force: bool) -> None:
             "output",
             param_hint="--output",
         )
-    check_place(path)
-    check_inputs(path, inputs, force)
+    check_output(path, inputs, force)
 
 
-def check_inputs(path: Path, inputs: Sequence[Path], force: bool) -> None:
-    """Refuse to replace a file that is read."""
+def check_output(path: Path, inputs: Sequence[Path], force: bool) -> None:
+    """Refuse a place where no file can be written, or a file that is read."""
+    _check_place(path)
     is_input = path.exists() and any(p.exists() and path.samefile(p) for p in inputs)
     if is_input and not force:
         raise ValueError(
@@ -185,7 +185,7 @@ def check_inputs(path: Path, inputs: Sequence[Path], force: bool) -> None:
         )
 
 
-def check_place(path: Path) -> None:
+def _check_place(path: Path) -> None:
     """Refuse a place where no file can be written."""
     refuse_special(path)
     folder = path.resolve().parent

@@ -27,7 +27,7 @@ from ..io.image_folder import (
 )
 from ..numerics.text import size_text
 from .model_info import show_facts
-from .output_files import check_inputs, check_place
+from .output_files import check_output
 from .progress import share_progress
 
 Progress = Callable[[float], Any]
@@ -95,8 +95,7 @@ def check_target(job: PictureJob, suffix: str, *inputs: Path) -> Path:
         raise typer.BadParameter(
             f"{target} must end in {', '.join(FORMATS)}", param_hint="--output"
         )
-    check_place(target)
-    check_inputs(target, (job.path, *inputs), job.force)
+    check_output(target, (job.path, *inputs), job.force)
     return target
 
 

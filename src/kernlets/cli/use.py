@@ -29,8 +29,7 @@ from .model_info import fitted_learners, has_codes, load_model, show_facts, size
 from .output_files import (
     STANDARD_OUTPUT,
     Predictions,
-    check_inputs,
-    check_place,
+    check_output,
     check_space,
     check_table,
     print_codes,
@@ -253,8 +252,7 @@ def export_model(
     """Write a model for runtimes of ONNX, and show its input and outputs."""
     if output.suffix.lower() != ONNX:
         raise typer.BadParameter(f"{output} must end in {ONNX}", param_hint="--output")
-    check_place(output)
-    check_inputs(output, (path,), force)
+    check_output(output, (path,), force)
     graph = to_onnx(load_model(path), output, dtype=dtype).graph
     show_facts(
         {
