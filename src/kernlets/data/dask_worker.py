@@ -105,7 +105,7 @@ def map_chunk(jobs: list[Packed], chunk: Any, rows: slice) -> Any:
     return apply_jobs(chunk, [*jobs, UNCHANGED], (), rows)
 
 
-class _Cache:
+class WorkerCache:
     """Chunks by key, (token, number of the chunk), in part of the worker's memory."""
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class _Cache:
                 del self._chunks_by_key[key]
 
 
-_CACHE = _Cache()
+_CACHE = WorkerCache()
 
 
 def drop_cached(token: str) -> None:

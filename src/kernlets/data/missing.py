@@ -28,7 +28,7 @@ from ..numerics.arrays import (
     to_numpy,
     working_dtype,
 )
-from ..numerics.scaling import quiet, refuse_large_sums
+from ..numerics.scaling import refuse_large_sums
 from .lazy_rows import LazyRows, is_lazy, is_lazy_or_dask
 from .rows import map_rows, sum_rows
 from .stream import CountedBlocks, is_blocks
@@ -155,9 +155,7 @@ def drop_empty_rows(X: Array) -> Array:  # (n', p)
 def column_means(X: Any, weights: Weights = None) -> Array:  # (p,)
     """Return the mean of the observed entries of each feature, 0 if there are none."""
     observed_sums = partial(_observed_sums, weights)
-    row_bytes, is_weighted = 32 * X.shape[1], weights is not None
-    with quiet():
-        totals = sum_rows(observed_sums, X, row_bytes, numbered=is_weighted)
+    totals = sum_rows(observed_sums, X, 32 * X.shape[1], numbered=weights is not None)
     refuse_large_sums(totals, "the sums of columns")
     xp = namespace(totals)
     never_observed = np.flatnonzero(to_numpy(totals[0]) == 0)
