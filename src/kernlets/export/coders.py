@@ -1,7 +1,7 @@
 """Turns dictionaries and pursuits into operations, with a fixed number of steps.
 
 `OMP` is unrolled. Its atoms are orthogonalised as they are chosen, which gives the
-same codes as `loops.reference.omp` up to rounding, and stops for the same reasons.
+same codes as `loops.omp.reference.omp` up to rounding, and stops for the same reasons.
 """
 
 from __future__ import annotations

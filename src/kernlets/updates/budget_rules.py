@@ -22,7 +22,7 @@ from ..numerics.arrays import eps
 from ..sklearn_base import BaseEstimator
 from .admission import Admission, as_admission
 
-# as numbered in `loops.budget`
+# as numbered in `loops.budget.types`
 PRUNINGS = {"row-norm": 0, "error": 1, "merge": 2}
 
 # Length of a guarded step; the minimum of the sample's cost along it is at 1. Steps

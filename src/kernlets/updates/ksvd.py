@@ -54,7 +54,7 @@ class KSVDUpdate(AtomUpdate):
     Let E be the residual, without atom d, of the samples that use d. The exact update
     is E's leading singular pair. The approximate one is d ∝ Eᵀg, then g = E d, a step
     of alternation that never raises the error either. Of samples with missing values
-    only the observed entries count: see `loops.masked.masked_ksvd_sweep`.
+    only the observed entries count: see `loops.updates.reference.masked_ksvd_sweep`.
 
     Parameters
     ----------
