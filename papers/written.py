@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kernlets.classifiers.ksad_atoms import soft_threshold
-from kernlets.coders.bookkeeping import pack
+from kernlets.coders.codes import pack
 from kernlets.contracts import SparseCoder, SparseCodes
 
 

@@ -16,8 +16,8 @@ from .numerics.arrays import (
     group_sums,
     index_like,
     namespace,
-    or_wider,
     row_norms,
+    scalers_for,
     to_numpy,
 )
 from .numerics.random import row_uniforms
@@ -72,8 +72,7 @@ def lloyd(
             if not np.isfinite(clusters.energy):
                 raise ValueError(
                     f"the distances of k-means overflow in {start.dtype}: scale the "
-                    "samples, e.g. with UnitNorm or StandardScaler"
-                    f"{or_wider(start.dtype)}"
+                    f"samples, e.g. with {scalers_for(start.dtype)}"
                 )
             last, centres, has_rows = centres, centres.copy(), clusters.counts > 0
             counts = clusters.counts[has_rows, None]

@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 from kernlets import OMP
 from kernlets.coders import encode
-from kernlets.coders.bookkeeping import pack
 from kernlets.coders.coded_sums import statistics
+from kernlets.coders.codes import pack
 from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
 from kernlets.updates import UPDATES, KSVDUpdate

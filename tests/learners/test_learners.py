@@ -12,7 +12,7 @@ from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.initial_atoms import STARTS
 from kernlets.updates import KSVDUpdate, MODUpdate, ParallelKSVDUpdate
-from kernlets.updates.refresh import refresh, useless_atoms
+from kernlets.updates.replace import refresh, useless_atoms
 
 
 def unit(rows):

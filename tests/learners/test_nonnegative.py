@@ -10,8 +10,9 @@ from kernlets.coders import encode
 from kernlets.coders.coded_sums import statistics
 from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
-from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate, sweeps
-from kernlets.updates.sweeps import clip_negative, gauss_seidel, positive_sweeps
+from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate, ksvd_parallel
+from kernlets.updates.ksvd import clip_negative
+from kernlets.updates.ksvd_parallel import gauss_seidel, positive_sweeps
 
 CODER = OMP(3, positive=True)
 KEEP = {"min_uses": 0, "max_coherence": 2.0}
@@ -123,7 +124,8 @@ def test_positive_sweeps_are_plain_ones_where_nothing_is_negative(rng, xp):
 @pytest.mark.parametrize("columns", [5, 40])  # fewer and more than the atoms
 def test_a_sweep_moves_atom_by_atom(rng, monkeypatch, whole, columns):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    monkeypatch.setattr(sweeps, "gpu_of", lambda gram: gram.device if whole else None)
+    device = (lambda gram: gram.device) if whole else (lambda gram: None)
+    monkeypatch.setattr(ksvd_parallel, "gpu_of", device)
     codes, X = rng.standard_normal((90, 12)), rng.standard_normal((90, columns))
     gram, cross = codes.T @ codes, codes.T @ X
     start = rng.standard_normal((12, columns))

@@ -30,7 +30,7 @@ from kernlets.data.rows import row_batches
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.rls import ROWS, Recursion
 from kernlets.updates import CoordinateUpdate, KSVDUpdate, MODUpdate
-from kernlets.updates.least_squares import coordinate_sweep
+from kernlets.updates.coordinate import coordinate_sweep
 
 STREAMS = pytest.mark.parametrize("Learner", [RLSDictionary, OnlineDictionary])
 

@@ -27,8 +27,8 @@ from kernlets.dictionaries import AnchoredDictionary
 from kernlets.kernels import Normalized
 from kernlets.learners.anchors import orient_atoms
 from kernlets.updates import AnchorDescent, AnchoredUpdate
-from kernlets.updates.anchored import _with_all_slots
-from kernlets.updates.anchors import KernelTerm, LinearTerm, Objective, OnSpheres
+from kernlets.updates.descent import KernelTerm, LinearTerm, Objective, OnSpheres
+from kernlets.updates.reduced import _with_all_slots
 
 KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]
 COMPOSED = [Normalized(Polynomial(2, coef0=0.5)), 0.5 * RBF(2.0) + Linear()]

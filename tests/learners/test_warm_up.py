@@ -22,7 +22,7 @@ from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.code_and_update import CodeAndUpdate
 from kernlets.learners.schedule import Schedule, has_settled, warm_up_coder
-from kernlets.updates.exchange import exchange_atoms
+from kernlets.updates.replace import exchange_atoms
 
 SEVERAL = {"schedule": "n_init=3", "random_state": 0}
 LEARNERS = [KSVD(12), KSVD(12, update="ksvd-parallel"), MOD(12)]

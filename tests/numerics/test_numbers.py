@@ -296,7 +296,7 @@ def test_what_is_forgotten_leaves_atoms_at_unit_norm(factor, rng):
 
 def test_sums_that_have_faded_move_no_atom(rng):
     """What is left of an atom's sums has few digits: its direction would be random."""
-    from kernlets.updates.least_squares import coordinate_sweep
+    from kernlets.updates.coordinate import coordinate_sweep
 
     atoms = unit_rows(rng.standard_normal((3, 8)).astype(np.float32))
     codes_gram = np.diag(np.array([3, 1e-42, 0], np.float32))

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import schema
 from ..base.constraints import AT_LEAST_1, SHARE
 from ..base.estimator import Estimator
-from ..coders.bookkeeping import pack
+from ..coders.codes import pack
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
 from ..data.rows import load_values

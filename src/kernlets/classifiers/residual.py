@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import LEARNER
-from ..coders.bookkeeping import side_by_side
+from ..coders.codes import side_by_side
 from ..coders.encoding import encode_block
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.rows import apply_to_rows, map_rows, n_columns

@@ -12,7 +12,7 @@ from ..data.missing import fill_missing, has_missing, split_mask
 from ..data.rows import sum_rows
 from ..loops.codes import codes_gram, summable, times_rows, weighted_uses
 from ..loops.table import subtract_codes
-from ..numerics.arrays import as_like, index_like, namespace, or_wider, to_numpy
+from ..numerics.arrays import as_like, index_like, namespace, scalers_for, to_numpy
 from ..numerics.scaling import all_finite, quiet
 from .encoding import encode_block
 
@@ -135,7 +135,7 @@ def finite_sums(total: Statistics) -> Statistics:
         dtype = total.cross.dtype
         raise ValueError(
             f"sums over the samples overflow in {dtype}: scale the samples, e.g. with "
-            f"UnitNorm or StandardScaler{or_wider(dtype)}"
+            f"{scalers_for(dtype)}"
         )
     return total
 

@@ -13,7 +13,7 @@ from ..data.limits import at_work
 from ..data.missing import has_missing, incomplete_rows, replace_incomplete_rows
 from ..dictionaries import ExplicitDictionary
 from ..numerics.arrays import as_float, as_like, index_like, is_array
-from .bookkeeping import concatenate, replace_rows
+from .codes import concatenate, replace_rows
 from .masked import incomplete_codes, refuse_incomplete_groups
 from .omp import OMP
 

@@ -10,7 +10,7 @@ from ..base.constraints import AT_LEAST_1
 from ..contracts import UNUSED, Array, SparseCoder, SparseCodes
 from ..loops.omp.reference import least_independent
 from ..numerics.arrays import as_like, double, eps, index_like, namespace, to_numpy
-from .bookkeeping import refuse_unbounded
+from .codes import refuse_unbounded
 
 ROUNDING = 64  # times the rounding of the energy: smaller residuals count as zero
 

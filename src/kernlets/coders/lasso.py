@@ -11,7 +11,7 @@ from ..loops.lasso.reference import lasso_tol
 from ..loops.table import lasso
 from ..numerics.arrays import namespace
 from ..numerics.convergence import warn_unfinished
-from .bookkeeping import pack, refuse_unbounded, squared_residual
+from .codes import pack, refuse_unbounded, squared_residual
 
 
 class Lasso(SparseCoder):

@@ -38,7 +38,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.convergence import warn_unfinished
 from ..numerics.scaling import quiet
-from .bookkeeping import pack, pad_slots, refuse_unbounded, squared_residual
+from .codes import pack, pad_slots, refuse_unbounded, squared_residual
 from .lasso import Lasso
 from .omp import OMP
 from .ridge import Ridge

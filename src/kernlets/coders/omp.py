@@ -8,7 +8,7 @@ from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.sparse_rows import as_dense
 from ..loops import table
-from .bookkeeping import refuse_unbounded
+from .codes import refuse_unbounded
 
 
 class OMP(SparseCoder):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ..base.constraints import POSITIVE
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..numerics.arrays import as_like, diagonal, namespace
-from .bookkeeping import pack, refuse_unbounded, squared_residual
+from .codes import pack, refuse_unbounded, squared_residual
 
 
 class Ridge(SparseCoder):

@@ -9,7 +9,7 @@ import numpy as np
 from ..base.constraints import AT_LEAST_1
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..numerics.arrays import as_like, double, eps, index_like, namespace, to_numpy
-from .bookkeeping import refuse_unbounded
+from .codes import refuse_unbounded
 from .group import ROUNDING, densify, least_squares, slot_corr
 
 

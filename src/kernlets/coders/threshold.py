@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..numerics.arrays import namespace
-from .bookkeeping import pack, refuse_unbounded, squared_residual
+from .codes import pack, refuse_unbounded, squared_residual
 
 
 class Threshold(SparseCoder):

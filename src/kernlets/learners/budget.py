@@ -27,8 +27,7 @@ from ..kernels.samples import check_samples, describe_input, takes_missing
 from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
 from ..numerics.convergence import warn_unfinished
 from ..numerics.random import generator
-from ..numerics.scaling import all_finite, quiet
-from ..numerics.threads import serial_blas
+from ..numerics.scaling import all_finite
 from ..schema import Declared, Part, Whole, check
 from ..updates.admission import as_admission
 from ..updates.budget_rules import Budget, as_budget, as_gradient_step, pursuit_of
@@ -329,18 +328,15 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         rules = budget.rules(isinstance(self.coder_, OMP), stock.start)
         pursuit = pursuit_of(self.coder_, stock.start)
         n_learned, n_unstable, sums, converged = 0, 0, np.zeros(2), True
-        with serial_blas, quiet():  # `_check_outcome` finds overflows
-            for batch in batches:
-                samples = _complete_batch(stock, batch)
-                steps = update.steps(n_seen, samples.shape[0])
-                stock, outcome = stock.learn(
-                    self.kernel_, samples, steps, rules, pursuit
-                )
-                n_seen += samples.shape[0]
-                n_learned += len(outcome.errors)
-                n_unstable += outcome.n_unstable
-                converged = converged and bool(outcome.converged.all())
-                sums += [float(outcome.errors.sum()), float(outcome.costs.sum())]
+        for batch in batches:
+            samples = _complete_batch(stock, batch)
+            steps = update.steps(n_seen, samples.shape[0])
+            stock, outcome = stock.learn(self.kernel_, samples, steps, rules, pursuit)
+            n_seen += samples.shape[0]
+            n_learned += len(outcome.errors)
+            n_unstable += outcome.n_unstable
+            converged = converged and bool(outcome.converged.all())
+            sums += [float(outcome.errors.sum()), float(outcome.costs.sum())]
         self._check_outcome(stock, sums, n_unstable, update.guard)
         if not converged:
             warn_unfinished(unfinished_message(cast(Lasso, self.coder_)))
@@ -362,8 +358,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def _check_outcome(
         self, stock: AnchorStock, sums: np.ndarray, n_unstable: int, guard: bool
     ) -> None:
-        with quiet():
-            arrays = sums, stock.coefs, stock.gram()
+        arrays = sums, stock.coefs, stock.gram()
         if not all(all_finite(array) for array in arrays):
             raise ValueError(
                 "the coefficients have grown without bound: scale the samples, e.g. "

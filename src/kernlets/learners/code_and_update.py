@@ -7,7 +7,6 @@ several fits and drops the worse ones on the way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..coders import encode
-from ..coders.bookkeeping import pad_slots, squared_residual
 from ..coders.coded_sums import code_and_sum, statistics
+from ..coders.codes import pad_slots, squared_residual
 from ..contracts import (
     UNUSED,
     Array,
@@ -32,12 +31,9 @@ from ..data.block_loop import block_slices
 from ..data.weights import Weights
 from ..io.checkpoint import fitting, learned_fields
 from ..loops.codes import summable
-from ..numerics.arrays import as_like, index_like, namespace, or_wider, to_numpy
-from ..numerics.scaling import quiet
-from ..numerics.threads import serial_blas
-from ..updates.exchange import exchange_atoms
-from ..updates.ksvd import weighted_sum
-from ..updates.sweeps import clip_negative
+from ..numerics.arrays import as_like, index_like, namespace, scalers_for, to_numpy
+from ..updates.ksvd import clip_negative, weighted_sum
+from ..updates.replace import exchange_atoms
 from .loop import Alternation
 from .schedule import Schedule, warm_up_coder
 
@@ -69,13 +65,9 @@ class CodeAndUpdate(Alternation):
         return self.dictionary.snapshot()
 
     def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        # a sweep is serial and its products are small: threads of BLAS would only spin
-        blas_threads = serial_blas if self.update.needs == "codes" else nullcontext()
-        with blas_threads:
-            coder = warm_up_coder(self.coder, self.n_steps, self.schedule.warm_up)
-            coded = self._update_input(coder)
-            with quiet():  # atoms and error are checked below
-                step = self.update.step(self.dictionary, coded, self.rng)
+        coder = warm_up_coder(self.coder, self.n_steps, self.schedule.warm_up)
+        coded = self._update_input(coder)
+        step = self.update.step(self.dictionary, coded, self.rng)
         self.dictionary = self._exchange_atoms(step.dictionary, coded)
         self._record_step(step)
         self.n_steps += 1
@@ -120,7 +112,7 @@ def _refuse_unbounded(dictionary: Dictionary) -> None:
     if not bool(xp.all(xp.isfinite(weights))):
         raise ValueError(
             f"atoms are not finite in {weights.dtype}: the samples are too large. "
-            f"Scale them, e.g. with UnitNorm or StandardScaler{or_wider(weights.dtype)}"
+            f"Scale them, e.g. with {scalers_for(weights.dtype)}"
         )
 
 

@@ -18,8 +18,8 @@ from ..numerics.arrays import (
     as_like,
     check_points,
     namespace,
-    or_wider,
     row_norms,
+    scalers_for,
     to_numpy,
 )
 from ..numerics.scaling import (
@@ -183,8 +183,8 @@ def from_svd(
         gram = _gram(X, weights)
     if not all_finite(gram):
         raise ValueError(
-            f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with UnitNorm or "
-            f"StandardScaler{or_wider(gram.dtype)}"
+            f"XᵀX overflows in {gram.dtype}: scale the samples, e.g. with "
+            f"{scalers_for(gram.dtype)}"
         )
     xp = namespace(gram)
     eigenvalues, eigenvectors = xp.linalg.eigh(gram)

@@ -9,7 +9,7 @@ import numpy as np
 from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
-from ..updates.sweeps import clip_negative
+from ..updates.ksvd import clip_negative
 from .batch_learner import ksvd_update
 from .linear_learner import LinearLearner
 from .schedule import Schedule

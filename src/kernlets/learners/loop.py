@@ -21,7 +21,7 @@ from ..base.progress import FitTasks, RowClock, running
 from ..data.block_loop import report_rows_to
 from ..data.rows import count_rows
 from ..io.checkpoint import Checkpoint
-from ..numerics.arrays import or_wider
+from ..numerics.arrays import scalers_for
 from ..numerics.convergence import warn_unfinished
 from .schedule import Schedule, has_settled
 
@@ -124,7 +124,7 @@ class Monitor:
             raise ValueError(
                 f"{self.title}: the {self.measure} is not finite after iteration "
                 f"{iteration + 1}, the samples are too large. Scale them, e.g. with "
-                f"UnitNorm or StandardScaler{_dtype_advice(dictionary())}"
+                + scalers_for(getattr(dictionary(), "weights", dictionary()).dtype)
             )
         self.history["objective"].append(objective)
         self.history["seconds"].append(time.perf_counter() - self._start_time)
@@ -144,11 +144,6 @@ class Monitor:
         report = {"iteration": iteration, "objective": objective}
         stop = self.schedule.callback({**report, "dictionary": dictionary()})
         return bool(stop) or is_settled
-
-
-def _dtype_advice(current: Any) -> str:
-    """Return the advice on the dtype of a dictionary, or of an array of atoms."""
-    return or_wider(getattr(current, "weights", current).dtype)
 
 
 class Alternation(ABC):

@@ -11,7 +11,6 @@ from ..coders.coded_sums import code_and_sum, finite_sums, without_atoms
 from ..contracts import Array, AtomUpdate, SparseCoder, Statistics
 from ..data.weights import Weights, check_weights
 from ..numerics.arrays import namespace
-from ..numerics.scaling import quiet
 from ..schema import Conditions, Declared, Either, Nothing, Part
 from ..updates import resolve_update
 from .schedule import Schedule
@@ -162,9 +161,8 @@ class OnlineDictionary(StreamLearner):
     def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
         sums = batch.fade(1.0)
         if self.statistics_ is not None:
-            with quiet():  # `finite_sums` checks them
-                sums = self.statistics_.fade(float(factors.prod())) + sums
-            sums = finite_sums(sums)
+            faded = self.statistics_.fade(float(factors.prod()))
+            sums = finite_sums(faded + sums)
         self.statistics_ = sums
         rng = np.random.default_rng(self.n_samples_seen_)
         step = self._atom_update().step(self.dictionary_, sums, rng)

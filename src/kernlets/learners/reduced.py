@@ -1,7 +1,7 @@
 """`ReducedKernelDL` learns atoms over a few anchors, and the anchors.
 
 This module has the estimator and the first atoms, and `anchors.py` the first anchors;
-`updates/anchored.py` updates the atoms and `updates/anchors.py` the anchors.
+`updates/reduced.py` updates the atoms and `updates/descent.py` the anchors.
 """
 
 from __future__ import annotations

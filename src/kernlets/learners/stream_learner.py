@@ -28,7 +28,7 @@ from ..io.checkpoint import Checkpoint, fitted_attributes, fitting
 from ..numerics.arrays import namespace
 from ..numerics.random import generator
 from ..schema import Declared, Floats, Indices, Maybe, Whole, check, declared_of
-from ..updates.refresh import replacements
+from ..updates.replace import replacements
 from .linear_learner import LinearAtoms
 from .loop import Alternation, Monitor, iterate
 from .schedule import forgetting_of, resolve_schedule

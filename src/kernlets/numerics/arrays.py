@@ -189,6 +189,11 @@ def or_wider(dtype: Any, text: str = ", or pass float64") -> str:
     return "" if str(dtype).endswith("float64") else text
 
 
+def scalers_for(dtype: Any) -> str:
+    """Return the scalers that an advice names, and float64 for narrower numbers."""
+    return f"UnitNorm or StandardScaler{or_wider(dtype)}"
+
+
 def eps(X: Array) -> float:
     """Return the machine precision of the dtype of X."""
     return float(namespace(X).finfo(X.dtype).eps)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .arrays import Array, is_torch, namespace, or_wider, row_norms, to_numpy
+from .arrays import Array, is_torch, namespace, row_norms, scalers_for, to_numpy
 
 
 def least_energy(like: Array) -> float:
@@ -55,8 +55,7 @@ def check_range(X: Array, name: str = "X") -> None:
         effect = "vanish" if is_small else "overflow"
         raise ValueError(
             f"{name} has entries up to {peak:.2g}, whose squares {effect} in "
-            f"{X.dtype}: scale the samples, e.g. with UnitNorm or "
-            f"StandardScaler{or_wider(X.dtype)}"
+            f"{X.dtype}: scale the samples, e.g. with {scalers_for(X.dtype)}"
         )
 
 

@@ -12,12 +12,14 @@ from .admission import (
     LinearDependence,
     ReconstructionCost,
 )
-from .anchored import AnchoredUpdate
-from .anchors import AnchorDescent
 from .budget_rules import Budget, DecayingStep, RootStep, StochasticGradient
-from .ksvd import KSVDUpdate, ParallelKSVDUpdate
-from .least_squares import CoordinateUpdate, MODUpdate
+from .coordinate import CoordinateUpdate
+from .descent import AnchorDescent
+from .ksvd import KSVDUpdate
+from .ksvd_parallel import ParallelKSVDUpdate
+from .mod import MODUpdate
 from .orthogonal import OrthogonalUpdate
+from .reduced import AnchoredUpdate
 
 UPDATES = {
     "ksvd": KSVDUpdate,

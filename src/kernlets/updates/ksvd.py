@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..base.constraints import AT_LEAST_1
-from ..coders.bookkeeping import squared_residual
 from ..coders.coded_sums import fill_by_codes, worst_rows
+from ..coders.codes import squared_residual
 from ..contracts import (
     Array,
     AtomUpdate,
     Coded,
     Dictionary,
     SparseCodes,
-    Statistics,
     Step,
 )
 from ..data.block_loop import block_slices
@@ -33,9 +31,8 @@ from ..numerics.arrays import (
     row_norms,
     to_numpy,
 )
-from .least_squares import atom_lengths, fit_term, normalize
-from .refresh import LIMITS, refresh, refresh_from
-from .sweeps import clip_negative, gauss_seidel, positive_sweeps
+from ..numerics.scaling import unit_rows
+from .replace import LIMITS, refresh
 
 ROUNDED = 1e-4  # squared norms of atoms farther from 1 are corrected
 SweepOptions = tuple[bool, bool, bool]  # exact, non-negative codes, non-negative atoms
@@ -123,64 +120,14 @@ class KSVDUpdate(AtomUpdate):
         )
 
 
-class ParallelKSVDUpdate(AtomUpdate):
-    """Updates all atoms from sums over samples: dⱼ ∝ (ΓᵀX)ⱼ − Σ_{k≠j} (ΓᵀΓ)ⱼₖ dₖ.
+def clip_negative(atoms: Array) -> Array:  # (m, p)
+    """Set negative entries of atoms to 0, and scale atoms to unit norm.
 
-    This is the approximate K-SVD step dⱼ ∝ Σᵢ gᵢⱼ (rᵢ + gᵢⱼ dⱼ) with the codes of the
-    other atoms as they were. ΓᵀΓ and ΓᵀX are summed once, so it works on data larger
-    than memory, and a sweep is a few matrix products, which are fast on a GPU. Several
-    sweeps follow without another pass over the samples, see `sweeps.gauss_seidel`. The
-    error at these codes never rises; as in `MODUpdate`, the length that an atom gains
-    is a factor of its codes.
-
-    Parameters
-    ----------
-    min_uses, max_coherence : int, float
-        As in `KSVDUpdate`. Nearly equal atoms share their samples and leave fewer for
-        other atoms; on images, too, errors are smaller than with 0.99.
-    n_sweeps : int
-        Sweeps over the atoms. With many of them the update is that of `MODUpdate`.
-    positive_atoms : bool
-        As in `KSVDUpdate`.
+    The sign of an atom without positive entries is changed first.
     """
-
-    needs = "statistics"
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LIMITS,
-        "n_sweeps": [AT_LEAST_1],
-        "positive_atoms": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        min_uses: int = 4,
-        max_coherence: float = 0.95,
-        *,
-        n_sweeps: int = 5,
-        positive_atoms: bool = False,
-    ) -> None:
-        self.min_uses = min_uses
-        self.max_coherence = max_coherence
-        self.n_sweeps = n_sweeps
-        self.positive_atoms = positive_atoms
-
-    def step(
-        self, dictionary: Dictionary, coded: Statistics, rng: np.random.Generator
-    ) -> Step:
-        if self.positive_atoms and not isinstance(dictionary, ExplicitDictionary):
-            raise ValueError(ROWS_ONLY)
-        sweeps = positive_sweeps if self.positive_atoms else gauss_seidel
-        sums = coded.codes_gram, coded.cross
-        weights = sweeps(*sums, dictionary.weights, self.n_sweeps)
-        moved = dictionary.with_weights(weights)
-        error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
-        improved = normalize(moved, dictionary)
-        limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, improved, *limits)
-        if self.positive_atoms:
-            dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
-        return Step(dictionary, error, improved, lengths=atom_lengths(moved))
+    xp = namespace(atoms)
+    has_positive = xp.any(atoms > 0, axis=1)[:, None]
+    return unit_rows(xp.clip(xp.where(has_positive, atoms, -atoms), 0, None))
 
 
 @singledispatch

@@ -9,7 +9,7 @@ from ..data.limits import gpu_of
 from ..numerics.arrays import as_like, double, eps, namespace
 from ..numerics.scaling import all_finite, power_of_two
 from ..numerics.threads import serial_blas
-from .least_squares import fit_term
+from .mod import fit_term
 
 
 class OrthogonalUpdate(AtomUpdate):

@@ -2,7 +2,7 @@
 
 All vectors are in the span of φ(anchors). In an orthonormal basis of it samples and
 atoms are short rows of numbers, so the K-SVD sweep of explicit dictionaries can be
-used unchanged. `anchors.py` moves the anchors, and `learners/reduced.py` chooses the
+used unchanged. `descent.py` moves the anchors, and `learners/reduced.py` chooses the
 first ones.
 """
 
@@ -25,9 +25,9 @@ from ..numerics.arrays import (
     namespace,
     to_numpy,
 )
-from .anchors import AnchorDescent, KernelTerm, LinearTerm, ObjectiveSum
+from .descent import AnchorDescent, KernelTerm, LinearTerm, ObjectiveSum
 from .ksvd import KSVDUpdate, unweight_codes, weight_rows, weighted_sum
-from .refresh import LIMITS
+from .replace import LIMITS
 
 
 class AnchoredUpdate(KSVDUpdate):

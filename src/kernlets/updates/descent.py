@@ -1,7 +1,7 @@
 """Moving anchors: the objectives that depend on them, and their descent.
 
 The module has two objectives with their gradients in all anchors at once, and the
-descent. `anchored.py` has the dictionary that the anchors belong to.
+descent. `reduced.py` has the dictionary that the anchors belong to.
 """
 
 from __future__ import annotations
