@@ -32,16 +32,7 @@ from .contracts import Array
 from .data.block_loop import map_blocks
 from .data.rows import map_rows
 from .data.sparse_rows import as_dense
-from .kernels import (
-    RBF,
-    Kernel,
-    Linear,
-    Polynomial,
-    Radial,
-    RationalQuadratic,
-    resolve,
-)
-from .kernels.base import positive
+from .kernels import Kernel, Radial, resolve
 from .numerics.arrays import (
     as_float,
     as_like,
@@ -62,8 +53,6 @@ __all__ = ["METHODS", "Preimages", "over_landmarks", "preimages"]
 FLAT = 1e-9  # singular values below this share of the largest are ignored
 SHORTEST = 0.01  # stop when all steps are shorter than this share of a full step
 STILL = 1e-6  # stop when gradient steps are shorter than this share of the reach
-WITH_DISTANCES = (RBF, RationalQuadratic, Polynomial, Linear)
-"""Kernels whose values tell the distances of points."""
 WORTH = 1e-9  # ‖φ(x) − t‖² is better if it is smaller by this share of ‖t‖²
 
 
@@ -392,32 +381,16 @@ def by_distance(
 
 def squared_input_distances(targets: Targets) -> Array:  # (m, r)
     """Compute ‖x − z‖² for the x with φ(x) = t, from ⟨t, φ(z)⟩."""
-    kernel, xp = targets.kernel, namespace(targets.coefs)
-    products, energy = targets.products, targets.energy
-    if isinstance(kernel, (RBF, RationalQuadratic)):
+    kernel: Any = targets.kernel  # an invertible one
+    xp, products, energy = namespace(targets.coefs), targets.products, targets.energy
+    if isinstance(kernel, Radial):
         # All φ(x) have unit norm, so the nearest to t is also the nearest to t/‖t‖.
         norm = xp.sqrt(xp.clip(energy, eps(targets.coefs) ** 2, None))
         cosines = xp.clip(products / norm[:, None], eps(targets.coefs), 1.0)
-        if isinstance(kernel, RBF):
-            return -xp.log(cosines) / kernel.rate
-        raised = cosines ** (-1.0 / kernel.alpha)
-        return (raised - 1.0) * (
-            2 * kernel.alpha * positive(kernel, "length_scale") ** 2
-        )
-    if isinstance(kernel, Polynomial):  # xᵀz and ‖x‖²
-        products, energy = _base(kernel, products), _base(kernel, energy)
-    squared_norms = xp.clip(energy, 0, None)
+        return kernel.inverse(cosines)
+    products, squared_norms = kernel.inverse(products), kernel.inverse(energy)
+    squared_norms = xp.clip(squared_norms, 0, None)
     return squared_norms[:, None] - 2 * products + row_norms(targets.anchors)
-
-
-def _base(kernel: Polynomial, values: Array) -> Array:
-    """Compute xᵀz from its kernel value; the root of an even degree is not negative."""
-    xp, degree = namespace(values), kernel.degree
-    if degree % 2:
-        root = xp.sign(values) * xp.abs(values) ** (1.0 / degree)
-    else:
-        root = xp.clip(values, 0, None) ** (1.0 / degree)
-    return (root - kernel.coef0) / kernel.scale
 
 
 # -------------------------------------------- descent, never away from the target
@@ -503,7 +476,7 @@ Method = Callable[[Targets, Array, PreimageSettings], Array]
 METHODS: dict[str, tuple[Callable[[Kernel], bool], Method]] = {
     "nearest": (lambda kernel: True, nearest),
     "ridge": (lambda kernel: True, by_ridge),
-    "distance": (lambda kernel: isinstance(kernel, WITH_DISTANCES), by_distance),
+    "distance": (lambda kernel: kernel.invertible, by_distance),
     "fixed-point": (lambda kernel: isinstance(kernel, Radial), by_fixed_point),
     "gradient": (lambda kernel: kernel.differentiable, by_gradient),
 }

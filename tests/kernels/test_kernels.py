@@ -575,3 +575,16 @@ def test_new_rows_parse_no_name_of_a_kernel(estimator, rng, monkeypatch):
     getattr(fitted, method)(X[:1])
     if hasattr(fitted, "partial_fit") and hasattr(fitted, "stock_"):
         fitted.partial_fit(X[:1])
+
+
+@pytest.mark.parametrize("kernel", [k for k, _ in FORMULAS if k.invertible], ids=repr)
+def test_inverse_gives_the_argument_of_the_profile(kernel):
+    s = np.linspace(0.1, 3.0, 7)
+    np.testing.assert_allclose(kernel.inverse(kernel.profile(s.copy())), s)
+
+
+def test_kernels_of_a_distance_or_a_product_may_be_invertible():
+    kinds = {type(k) for k, _ in FORMULAS if k.invertible}
+    assert kinds == {Linear, Polynomial, RBF, RationalQuadratic}
+    with pytest.raises(NotImplementedError, match="Matern has no inverse"):
+        Matern(1.0).inverse(np.ones(2))

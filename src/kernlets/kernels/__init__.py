@@ -86,9 +86,9 @@ def resolve(spec: Any, **params: Any) -> Kernel:
         name, colon, arguments = spec.partition(":")
         spec = name.replace("-", "_") + colon + arguments
         kind, parsed_params = parse("kernel", spec, KERNELS, SHORT)
-        return make(kind, _own_names(kind, {**parsed_params, **params}))
+        return make(kind, _library_names(kind, {**parsed_params, **params}))
     if isinstance(spec, type) and issubclass(spec, Kernel):
-        return make(spec, _own_names(spec, params))
+        return make(spec, _library_names(spec, params))
     if callable(spec):
         return Callable(spec, **params)
     raise TypeError(
@@ -108,7 +108,7 @@ def kernel_or_class(spec: Any) -> Any:
     return KERNELS.get(SHORT.get(name, name)) or resolve(spec)
 
 
-def _own_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:
+def _library_names(kind: type[Kernel], params: dict[str, Any]) -> dict[str, Any]:
     """Return parameters by the names of this library, not scikit-learn's."""
     return {SCIKIT_LEARN.get((kind, name), name): v for name, v in params.items()}
 

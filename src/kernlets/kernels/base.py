@@ -43,6 +43,8 @@ class Kernel(BaseEstimator, ABC):
     """Whether `pull` is defined."""
     restrictable: ClassVar[bool] = False
     """Whether `restricted` is defined."""
+    invertible: ClassVar[bool] = False
+    """Whether there is an `inverse`, which computes xᵀy or ‖x - y‖² from κ(x, y)."""
     psd: ClassVar[bool] = True
     """Whether κ is positive semi-definite, as most kernels are."""
     accept_sparse: ClassVar[bool] = False

@@ -69,6 +69,7 @@ class RBF(Exponential, Radial):
     [[1.0, 0.3679]]
     """
 
+    invertible = True
     rate_parameter = "gamma"
     _parameter_constraints = {"sigma": [POSITIVE, None], "gamma": [POSITIVE, None]}
 
@@ -95,6 +96,10 @@ class RBF(Exponential, Radial):
             return positive(self, "gamma")
         sigma = positive(self, "sigma")
         return positive(self, "sigma", 0.5 / sigma / sigma)
+
+    def inverse(self, values: Array) -> Array:
+        """Compute ‖x - y‖² = -log(κ)/γ."""
+        return -namespace(values).log(values) / self.rate
 
 
 class _LengthScale(Radial):
@@ -190,6 +195,7 @@ class RationalQuadratic(_LengthScale):
     [[1.0, 0.3333]]
     """
 
+    invertible = True
     _parameter_constraints = {"length_scale": [POSITIVE, None], "alpha": [POSITIVE]}
 
     def __init__(self, length_scale: float | None = None, alpha: float = 1.0) -> None:
@@ -203,6 +209,11 @@ class RationalQuadratic(_LengthScale):
         derivative = self._power(s, 1.0)
         derivative *= -self._rate
         return derivative
+
+    def inverse(self, values: Array) -> Array:
+        """Compute ‖x - y‖² = 2αl² (κ^(-1/α) - 1)."""
+        raised = values ** (-1.0 / self.alpha)
+        return (raised - 1.0) * (2 * self.alpha * positive(self, "length_scale") ** 2)
 
     def _power(self, s: Array, increment: float) -> Array:
         """Compute (1 + s/(2αl²))^(-α - increment)."""

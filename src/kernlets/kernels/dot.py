@@ -44,6 +44,12 @@ class Linear(Identity, Dot):
     [[11.0, 2.0]]
     """
 
+    invertible = True
+
+    def inverse(self, values: Array) -> Array:
+        """Return xᵀy, which is κ."""
+        return values
+
 
 class Polynomial(Dot):
     """κ(x, y) = (scale · xᵀy + coef0)^degree.
@@ -65,6 +71,7 @@ class Polynomial(Dot):
     [[144.0]]
     """
 
+    invertible = True
     overflow_remedy = ", lower degree or scale"
     _parameter_constraints = {
         "degree": [AT_LEAST_1],
@@ -93,6 +100,15 @@ class Polynomial(Dot):
         derivative = power(self._base(s), self.degree - 1)
         derivative *= self.degree * float(self.scale)
         return derivative
+
+    def inverse(self, values: Array) -> Array:
+        """Compute xᵀy from a root of κ, which is not negative if the degree is even."""
+        xp, degree = namespace(values), self.degree
+        if degree % 2:
+            root = xp.sign(values) * xp.abs(values) ** (1.0 / degree)
+        else:
+            root = xp.clip(values, 0, None) ** (1.0 / degree)
+        return (root - self.coef0) / self.scale
 
     def _base(self, s: Array) -> Array:
         self._check()

@@ -48,6 +48,10 @@ class ElementwiseKernel(Kernel):
     def slope(self, s: Array) -> Array:
         """Return dκ/ds."""
 
+    def inverse(self, values: Array) -> Array:
+        """Compute s from κ = profile(s), for kernels that are `invertible`."""
+        raise NotImplementedError(f"{type(self).__name__} has no inverse")
+
     @abstractmethod
     def pairs(self, X: Array, Y: Array) -> Array:  # (n, m)
         """Return s(xᵢ, yⱼ) in a new array; Y is X itself for a symmetric matrix."""

@@ -128,20 +128,20 @@ class AllAlignments(Structured):
         if right is left:
             left_logs = right_logs = np.diagonal(K).copy()
         else:
-            left_logs = self._own_logs(left, K.shape[0])
-            right_logs = self._own_logs(right, K.shape[1])
+            left_logs = self._self_logs(left, K.shape[0])
+            right_logs = self._self_logs(right, K.shape[1])
         K -= left_logs[:, None] / 2
         K -= right_logs / 2
         return K
 
-    def _own_logs(self, prepared: Any, n: int) -> np.ndarray:  # (n,)
+    def _self_logs(self, prepared: Any, n: int) -> np.ndarray:  # (n,)
         """Return log k(x, x)."""
 
-        def own_log(i: int) -> float:
+        def self_log(i: int) -> float:
             one = slice(i, i + 1)
             return float(self.tile(prepared, prepared, one, one)[0, 0])
 
-        return np.array(parallel(own_log, range(n)))
+        return np.array(parallel(self_log, range(n)))
 
 
 class Counting(Structured):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -157,7 +156,11 @@ class LandmarkMap(FeatureMap):
         """
         check_is_fitted(self)
         row_bytes = 16 * sum(self.projection_.shape)
-        return apply_to_rows(partial(_preimage_points, self), F, row_bytes)
+        return apply_to_rows(copy(self)._preimages, F, row_bytes)
+
+    def _preimages(self, F: Array) -> Array:  # (n, k) -> (n, p)
+        coefs = over_landmarks(self, F)
+        return preimages(self.kernel_, self.landmarks_, coefs).points
 
     @property
     def _row_bytes(self) -> int:
@@ -167,8 +170,3 @@ class LandmarkMap(FeatureMap):
     @property
     def _n_features_out(self) -> int:
         return self.projection_.shape[1]
-
-
-def _preimage_points(feature_map: LandmarkMap, F: Array) -> Array:  # (n, k) -> (n, p)
-    coefs = over_landmarks(feature_map, F)
-    return preimages(feature_map.kernel_, feature_map.landmarks_, coefs).points

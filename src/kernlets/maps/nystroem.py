@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -248,9 +247,9 @@ class NystroemMap(LandmarkMap):
 
         If F is None, it is computed again in a pass over the rows.
         """
+        features = copy(self)._features
         if F is None:
-            features_gram = partial(_features_gram, copy(self)._features)
-            gram = sum_rows(features_gram, rows, self._row_bytes)
+            gram = sum_rows(lambda X: _gram(features(X)), rows, self._row_bytes)
         else:
             gram = sum_rows(_gram, F, self._row_bytes)
         pairs = all_eigenpairs(gram)
@@ -316,10 +315,6 @@ def landmark_matrix(
 
 def _gram(F: Array) -> Array:  # (n, k) -> (k, k)
     return double(F.T @ F)
-
-
-def _features_gram(features: Callable[[Array], Array], X: Array) -> Array:  # (k, k)
-    return _gram(features(X))
 
 
 def _refuse_iterator(X: Any, caller: str) -> None:
