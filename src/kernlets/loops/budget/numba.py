@@ -89,9 +89,8 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnos
         diagnostics[0, i], diagnostics[2, i] = error, scratch.converged[0]
         diagnostics[1, i] = (error + shrinkage) / 2 + pursuit.alpha * alpha1
         is_admitted = is_new and coherence < rules.coherence and error > rules.cost
-        is_admitted = is_admitted and _meets_further_criteria(
-            stock, size, row, k_xx, rules
-        )
+        if is_admitted:
+            is_admitted = _meets_further_criteria(stock, size, row, k_xx, rules)
         if is_first or is_admitted:
             append_anchor(stock, size, row, k_xx, corr, first + i, rules.jitter)
             size += 1

@@ -10,6 +10,7 @@ from .types import ERROR, MERGE, SPOILED
 
 @jit
 def append_anchor(stock, size, row, k_xx, corr, slot, jitter):
+    """Append an anchor with coefficients 0 and its row of the kernel matrix."""
     needs_repair = len(stock.inverse) > 0
     if needs_repair:
         needs_repair = _grow_inverse(stock.inverse, size, row, k_xx, jitter)
@@ -88,9 +89,8 @@ def repair_inverse(stock, size, jitter):
     for a in range(size):
         residual[a] += _inner(jittered, a, product, size)
     is_finite = largest_magnitude(jittered.reshape(-1)) < np.inf
-    if not is_finite or largest_magnitude(residual) <= SPOILED * largest_magnitude(
-        energies
-    ):
+    bound = SPOILED * largest_magnitude(energies)
+    if not is_finite or largest_magnitude(residual) <= bound:
         return
     scale = 1 / np.sqrt(energies)
     for a in range(size):

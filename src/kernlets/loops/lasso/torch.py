@@ -34,16 +34,17 @@ def lasso_in_step(
     """Coordinate descent, one atom at a time for all samples at once.
 
     A few samples may need a thousand passes, and a pass is a dozen calls for each
-    atom. So samples that have converged leave the loop, and only atoms in use are
-    visited between full passes. Each sample takes the steps that it would take alone.
+    atom. So samples that have converged leave the loop, and only atoms with a non-zero
+    coefficient are visited between full passes. Each sample takes the steps that it
+    would take alone.
     """
     shrink = _one_sided if positive else torch.nn.functional.softshrink
     all_atoms = (gram.diagonal() > 0).nonzero()[:, 0].tolist()  # no atom that is 0
     codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
     converged = torch.zeros_like(rows, dtype=torch.bool)
-    state = corr.clone(), codes.clone(), tol * corr.abs().amax(dim=1), rows * 0
+    corr_residual, code = corr.clone(), codes.clone()
+    tolerance, n_passes = tol * corr.abs().amax(dim=1), rows * 0
     while len(rows) and max_iter > 0:
-        corr_residual, code, tolerance, n_passes = state
         visits = torch.ones_like(code)
         moves = _lasso_pass(gram, corr_residual, code, all_atoms, visits, alpha, shrink)
         n_passes += 1
@@ -60,13 +61,9 @@ def lasso_in_step(
             is_moving = is_moving & (moves > tolerance) & (n_passes < max_iter)
         codes[rows], converged[rows] = code, has_converged
         continuing = (~has_converged & (n_passes < max_iter)).nonzero()[:, 0]
-        rows, state = (
-            rows[continuing],
-            [
-                values[continuing]
-                for values in (corr_residual, code, tolerance, n_passes)
-            ],
-        )
+        corr_residual, code = corr_residual[continuing], code[continuing]
+        tolerance, n_passes = tolerance[continuing], n_passes[continuing]
+        rows = rows[continuing]
     is_finite = codes.isfinite().all(dim=1) & corr.isfinite().all(dim=1)
     return codes.masked_fill(~is_finite[:, None], torch.nan), converged
 

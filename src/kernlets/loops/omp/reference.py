@@ -219,12 +219,7 @@ def rows_omp(
         energy_k = np.square(atoms[k]).sum(axis=1)
         nu2 = energy_k - np.square(projections).sum(axis=1)
         is_taken = ~(nu2 <= least_independent(eps) * energy_k) & (value != 0)
-        rows, k, projections, support = (
-            rows[is_taken],
-            k[is_taken],
-            projections[is_taken],
-            support[is_taken],
-        )
+        rows, k, projections = rows[is_taken], k[is_taken], projections[is_taken]
         scale = 1 / np.sqrt(nu2[is_taken])
         combined_rows = np.einsum("ns,nst->nt", projections, inverse[rows, :t, :t])
         inverse[rows, t, :t] = -scale[:, None] * combined_rows
