@@ -111,6 +111,8 @@ class SampledDictionaries(Estimator):
     True
     """
 
+    row_numbers_: np.ndarray
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_dictionaries": [AT_LEAST_1],
         "n_atoms": [AT_LEAST_1],
