@@ -49,12 +49,12 @@ class SparseCodes:
         return self.indices.shape[1]
 
     def uses(self) -> np.ndarray:  # (m,)
-        """For each atom, the number of samples with a non-zero coefficient."""
+        """Count the samples that use each atom with a non-zero coefficient."""
         used_atoms = self.indices[(self.indices >= 0) & (self.values != 0)]
         return bincount(used_atoms, self.n_atoms)
 
     def tocsr(self) -> sparse.csr_array:
-        """The codes as a SciPy CSR matrix of shape (n, n_atoms)."""
+        """Return the codes as a SciPy CSR matrix of shape (n, n_atoms)."""
         indices, values = to_numpy(self.indices), to_numpy(self.values)
         is_used = indices >= 0
         row_starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
@@ -66,7 +66,7 @@ class SparseCodes:
         return codes
 
     def toarray(self) -> Array:  # (n, m)
-        """The codes as a dense array of the same kind as the values."""
+        """Return the codes as a dense array of the same kind as the values."""
         if not is_torch(self.values):
             return self.tocsr().toarray()
         rows = self.values.new_zeros((len(self), self.n_atoms + 1))
@@ -97,22 +97,22 @@ class Dictionary(ABC):
 
     @abstractmethod
     def gram(self) -> Array:  # (m, m)
-        """Inner products of the atoms."""
+        """Return inner products of the atoms."""
 
     @abstractmethod
     def correlate(self, X: Array) -> Array:  # (n, m)
-        """Inner products of the samples with the atoms."""
+        """Return inner products of the samples with the atoms."""
 
     @abstractmethod
     def energy(self, X: Array) -> Array:  # (n,)
-        """Squared norms of the samples."""
+        """Return squared norms of the samples."""
 
     @abstractmethod
     def coordinates(self, X: Array) -> Array:  # (n, r)
-        """The samples in the coordinates of `weights`."""
+        """Return the samples in the coordinates of `weights`."""
 
     def cross(self, codes: SparseCodes, X: Array) -> Array:  # (m, r)
-        """Γᵀ · coordinates(X), with Γ kept sparse on NumPy."""
+        """Return Γᵀ · coordinates(X), with Γ kept sparse on NumPy."""
         coordinates = self.coordinates(X)
         if isinstance(coordinates, np.ndarray):
             return codes.tocsr().T @ coordinates
@@ -120,7 +120,7 @@ class Dictionary(ABC):
 
     @abstractmethod
     def dual(self) -> Array:  # (m, r)
-        """Inner products of the atoms with the unit vectors of the coordinates."""
+        """Return inner products of the atoms with unit vectors of the coordinates."""
 
     @property
     @abstractmethod
@@ -129,10 +129,10 @@ class Dictionary(ABC):
 
     @abstractmethod
     def with_weights(self, weights: Array) -> Dictionary:
-        """The same space with other atoms."""
+        """Return the same space with other atoms."""
 
     def snapshot(self) -> Dictionary:
-        """The dictionary as it is now: a copy if updates overwrite it, else itself."""
+        """Return the dictionary as it is now, a copy if updates overwrite it."""
         return self
 
     @property
@@ -141,15 +141,15 @@ class Dictionary(ABC):
         return None
 
     def restricted(self, features: Array) -> Dictionary:
-        """The same atoms over some of the features; they have no unit norm there."""
+        """Return the same atoms over some features, where they have no unit norm."""
         raise TypeError(f"{type(self).__name__} has no atoms over some of the features")
 
     def restricted_share(self, share: float) -> float:
-        """The expected share of a sample's energy in this share of its features."""
+        """Return the expected share of the energy in this share of the features."""
         return share
 
     def rescaled(self, factors: Array) -> Dictionary:  # factors: (m,)
-        """Each atom times its factor."""
+        """Return each atom times its factor."""
         return self.with_weights(self.weights * factors[:, None])
 
 
@@ -165,7 +165,7 @@ class SparseCoder(BaseEstimator, ABC):
         corr: Array,  # (n, m)
         energy: Array,  # (n,)
     ) -> SparseCodes:
-        """Sparse codes of n samples, with their squared residuals."""
+        """Return sparse codes of n samples, with their squared residuals."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class BlockSums:
     """A data class of sums over a block of rows, which add up over blocks."""
 
     def __sizeof__(self) -> int:
-        """Bytes of all fields, by which Dask plans what travels and what is spilled."""
+        """Return the bytes of all fields, by which Dask plans transfers."""
         return sum(getattr(value, "nbytes", 8) for value in vars(self).values())
 
 
@@ -231,7 +231,7 @@ class Statistics(BlockSums):
         )
 
     def fade(self, factor: float) -> Statistics:
-        """The sums times `factor`, without the worst samples: streams forget these."""
+        """Return the sums times `factor`, without the worst samples."""
         return Statistics(
             codes_gram=self.codes_gram * factor,
             cross=self.cross * factor,
@@ -283,7 +283,7 @@ class AtomUpdate(BaseEstimator, ABC):
         coded: Any,  # what it `needs`
         rng: np.random.Generator,
     ) -> Step:
-        """The dictionary after one update.
+        """Return the dictionary after one update.
 
         The dictionary is handed over: it may be overwritten and returned. Only
         `GramDictionary` is, whose arrays are a good part of the memory of a fit.

@@ -79,7 +79,7 @@ class RemembersGram(Dictionary):
 
     @abstractmethod
     def _compute_gram(self) -> Array:  # (m, m)
-        """Inner products of the atoms."""
+        """Return inner products of the atoms."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != self._memo}
@@ -144,7 +144,7 @@ class ExplicitDictionary(RemembersGram):
         return self.atoms
 
     def restricted(self, features: Array) -> ExplicitDictionary:
-        """The atoms of D over the observed features: some of its columns."""
+        """Return the atoms of D over the observed features: some of its columns."""
         return ExplicitDictionary(self.atoms[:, features])
 
 
@@ -202,7 +202,7 @@ class KernelDictionary(RemembersGram):
         return sum(self.coefs.shape) * self.coefs.dtype.itemsize
 
     def metric(self) -> Array:  # (r, r)
-        """K(Z, Z)."""
+        """Return K(Z, Z)."""
         return self.kernel(self.anchors)
 
     def dual(self) -> Array:  # (m, r)
@@ -217,7 +217,7 @@ class KernelDictionary(RemembersGram):
         return self.kernel(X, self.anchors) @ self.coefs.T
 
     def energy(self, X: Array) -> Array:
-        """κ(x, x), or a typical value for rows of a precomputed K(X_new, X)."""
+        """Return κ(x, x), or a typical value for rows of a precomputed K(X_new, X)."""
         if self.kernel.by_index and self.typical_energy is not None:
             energy = empty((X.shape[0],), like=self.coefs)
             energy[...] = self.typical_energy
@@ -225,7 +225,7 @@ class KernelDictionary(RemembersGram):
         return self.kernel.diag(X)
 
     def coordinates(self, X: Array) -> Array:  # (n, r)
-        """K(X,Z) K(Z,Z)⁺: the samples projected on the span of φ(anchors)."""
+        """Return K(X,Z) K(Z,Z)⁺: the samples projected on the span of φ(anchors)."""
         xp = namespace(self.coefs)
         return self.kernel(X, self.anchors) @ xp.linalg.pinv(self.metric())
 
@@ -233,7 +233,7 @@ class KernelDictionary(RemembersGram):
         return replace(self, coefs=weights, known_gram=None)
 
     def restricted(self, features: Array) -> KernelDictionary:
-        """The same combinations of φ of the anchors' observed parts: A K(Z_o,Z_o) Aᵀ.
+        """Return the same combinations of φ of the observed parts: A K(Z_o,Z_o) Aᵀ.
 
         See `kernels.base.ElementwiseKernel.restricted` for the kernel.
         """
@@ -249,7 +249,7 @@ class KernelDictionary(RemembersGram):
     def behind(
         cls, feature_map: Any, dictionary: ExplicitDictionary
     ) -> KernelDictionary:
-        """Atoms learned on the features of a Nyström or IKA map, in feature space.
+        """Return atoms learned on features of a Nyström or IKA map, in feature space.
 
         See `kernlets.preimage.over_landmarks`.
         """
@@ -257,7 +257,7 @@ class KernelDictionary(RemembersGram):
         return cls(feature_map.kernel_, feature_map.landmarks_, coefs)
 
     def preimages(self, method: str = "auto", **options: Any) -> Preimages:
-        """Points that look like the atoms; see `kernlets.preimage`.
+        """Return points that look like the atoms; see `kernlets.preimage`.
 
         Sign and length of an atom are arbitrary, so it is first flipped towards the
         anchors and scaled to their typical norm in feature space.
@@ -294,7 +294,7 @@ class GramDictionary(Dictionary):
 
     @classmethod
     def of_samples(cls, matrix: Array, rows: Array) -> GramDictionary:
-        """Atoms φ(x)/‖φ(x)‖ of some training rows: their products are rows of K."""
+        """Return atoms φ(x)/‖φ(x)‖ of some rows, whose products are rows of K."""
         kernel_rows = matrix[rows]
         norms = namespace(matrix).sqrt(diagonal(matrix)[rows])[:, None]
         coefs = zeros((len(rows), matrix.shape[0]), like=matrix)
@@ -303,7 +303,7 @@ class GramDictionary(Dictionary):
 
     @classmethod
     def of_coefs(cls, matrix: Array, coefs: Array) -> GramDictionary:  # (N, N), (m, N)
-        """Atoms Σᵢ coefs[j, i] φ(xᵢ), divided by their norms."""
+        """Return atoms Σᵢ coefs[j, i] φ(xᵢ), divided by their norms."""
         products = matmul(coefs, matrix)
         energies = (coefs * products).sum(axis=1)
         if not bool((energies > 0).all()):
@@ -348,7 +348,7 @@ class GramDictionary(Dictionary):
         return cross
 
     def with_weights(self, weights: Array) -> GramDictionary:
-        """New atoms; only rows that changed are multiplied by K."""
+        """Return new atoms; only rows that changed are multiplied by K."""
         xp = namespace(weights)
         changed_atoms = to_numpy(xp.any(weights != self.coefs, axis=1)).nonzero()[0]
         indices = index_like(changed_atoms, weights)
@@ -407,7 +407,7 @@ class AnchoredDictionary(Dictionary):
         anchors: Array,  # (n, p)
         coefs: Array,  # (m, n)
     ) -> AnchoredDictionary:
-        """Atoms Σᵢ coefs[j, i] φ(anchorᵢ), whatever their norms."""
+        """Return atoms Σᵢ coefs[j, i] φ(anchorᵢ), whatever their norms."""
         metric = kernel(double(anchors))
         double_basis = inverse_root(metric, eps(anchors))
         basis = as_like(double_basis, anchors)
@@ -439,7 +439,7 @@ class AnchoredDictionary(Dictionary):
         return self.features[X] @ self.atoms.T
 
     def energy(self, X: Array) -> Array:
-        """Energies of the projections on the span, which codes can explain."""
+        """Return energies of the projections on the span, which codes can explain."""
         return row_norms(self.features[X])
 
     def coordinates(self, X: Array) -> Array:  # (n, r)
@@ -452,20 +452,20 @@ class AnchoredDictionary(Dictionary):
         return replace(self, atoms=weights)
 
     def with_unit_atoms(self) -> AnchoredDictionary:
-        """Atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
+        """Return atoms of norm 1, aⱼᵀ K(D, D) aⱼ = 1."""
         xp = namespace(self.atoms)
         norms = xp.sqrt(row_norms(self.atoms))
         return self.with_weights(self.atoms / xp.where(norms > 0, norms, 1.0)[:, None])
 
     def with_anchors(self, anchors: Array) -> AnchoredDictionary:
-        """The same coefficients over other anchors."""
+        """Return the same coefficients over other anchors."""
         dictionary = self.over_anchors(
             self.kernel, self.samples, self.energies, anchors, self.coefs
         )
         return replace(dictionary, linear_errors=self.linear_errors)
 
     def errors_in_span(self, codes: SparseCodes) -> Array:  # (N,)
-        """Squared errors within the span, ‖f − Γ·atoms‖²."""
+        """Return squared errors within the span, ‖f − Γ·atoms‖²."""
         residual = subtract_codes(
             self.features, codes.indices, codes.values, self.atoms
         )
@@ -473,7 +473,7 @@ class AnchoredDictionary(Dictionary):
 
 
 def inverse_root(metric: Array, precision: float) -> Array:  # (n, n) -> (n, r)
-    """V Λ^(-1/2) of the eigenvalues above rounding; equal anchors count once.
+    """Return V Λ^(-1/2) of the eigenvalues above rounding; equal anchors count once.
 
     There are two rounding errors: that of `metric`, in float64, and the `precision` of
     the numbers that the result is multiplied by.

@@ -42,7 +42,7 @@ __all__ = [
 
 
 def resolve_coder(spec: str | SparseCoder) -> SparseCoder:
-    """The coder that `spec` describes: a coder, or a name such as ``"omp:5"``."""
+    """Return the coder of a name such as ``"omp:5"``; return a coder unchanged."""
     return build("coder", spec, CODERS) if isinstance(spec, str) else spec
 
 
@@ -50,7 +50,7 @@ NAMED["coder"] = resolve_coder
 
 
 def at_most_all(coder: SparseCoder, n_atoms: int) -> SparseCoder:
-    """The coder with no more non-zeros than there are atoms."""
+    """Return the coder with no more non-zeros than there are atoms."""
     width = getattr(coder, "n_nonzero_coefs", None)
     if not isinstance(width, Integral) or width <= n_atoms:
         return coder

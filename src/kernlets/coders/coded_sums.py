@@ -32,7 +32,7 @@ def worst_rows(
     count: int,
     weights: np.ndarray | None = None,  # (n,)
 ) -> np.ndarray:
-    """The rows of the largest errors, largest first, repeated by their weights."""
+    """Return rows by their errors, largest first, repeated by their weights."""
     if weights is None:
         return np.argsort(-errors, kind="stable")[:count]
     order = np.argsort(-np.where(weights > 0, errors, -1), kind="stable")[:count]
@@ -43,7 +43,7 @@ def worst_rows(
 def summarize_codes(
     X: Array, codes: SparseCodes, weights: np.ndarray | None = None
 ) -> CodeSummary:
-    """Uses, error and the worst samples of one block, as many as there are atoms."""
+    """Return uses, error and the worst samples of a block, one for each atom."""
     errors = to_numpy(codes.residual)
     worst = worst_rows(errors, codes.n_atoms, weights)
     weighted_errors = errors if weights is None else weights * errors
@@ -59,7 +59,7 @@ def summarize_codes(
 def fill_by_codes(
     dictionary: Dictionary, codes: SparseCodes, X: Array
 ) -> Array:  # (n, p)
-    """Rows whose missing entries are filled in by their codes, for any update.
+    """Return rows whose missing entries are filled in by their codes, for any update.
 
     With x̂ = x where observed and γD elsewhere, Σ‖x̂ − γD'‖² is an upper bound of the
     error of atoms D' over the observed entries, and equal to it at D' = D. So an update
@@ -78,7 +78,7 @@ def statistics(
     codes: SparseCodes,
     weights: np.ndarray | None = None,  # (n,)
 ) -> Statistics:
-    """ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block.
+    """Return ΓᵀΓ, Γᵀ·coordinates(X), uses, error and the worst samples of one block.
 
     With weights W they are ΓᵀWΓ and ΓᵀW·coordinates(X).
     """
@@ -130,7 +130,7 @@ def code_and_sum(
 
 
 def finite_sums(total: Statistics) -> Statistics:
-    """The sums, or an error if they overflow."""
+    """Return the sums, or an error if they overflow."""
     if not (all_finite(total.codes_gram) and all_finite(total.cross)):
         dtype = total.cross.dtype
         raise ValueError(
@@ -143,7 +143,7 @@ def finite_sums(total: Statistics) -> Statistics:
 def without_atoms(
     sums: Statistics, dictionary: Dictionary, atom_numbers: Array
 ) -> Statistics:
-    """The sums as if the samples had no part along the atoms in `atom_numbers`.
+    """Return the sums as if the samples had no part along the atoms in `atom_numbers`.
 
     These atoms can then be replaced: the sums no longer pull towards the old ones, and
     the other atoms do not take over the samples that they represented.

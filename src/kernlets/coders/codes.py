@@ -30,7 +30,7 @@ def concatenate(blocks: list[SparseCodes]) -> SparseCodes:
 def replace_rows(
     codes: SparseCodes, rows: np.ndarray, new_codes: SparseCodes
 ) -> SparseCodes:
-    """The codes, with `new_codes` in these rows."""
+    """Return the codes, with `new_codes` in these rows."""
     width = max(codes.width, new_codes.width)
     copy = partial(namespace(codes.values).asarray, copy=True)
     indices = copy(pad_slots(codes.indices, width, UNUSED))
@@ -45,7 +45,7 @@ def replace_rows(
 
 
 def pad_slots(array: Array, width: int, fill: int) -> Array:  # (n, w)
-    """The array with further columns for slots that are not used."""
+    """Return the array with further columns for slots that are not used."""
     if array.shape[1] == width:
         return array
     padded = empty((array.shape[0], width), like=array)
@@ -60,7 +60,7 @@ def squared_residual(
     energy: Array,  # (n,)
     codes: Array,  # (n, m)
 ) -> Array:  # (n,)
-    """‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero.
+    """Return ‖x − Dγ‖² = ‖x‖² − 2⟨γ, c⟩ + γᵀGγ, never below zero.
 
     The result is NaN where a code explains far more than the energy: it has diverged.
     """
@@ -73,7 +73,7 @@ def squared_residual(
 
 
 def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
-    """The codes, or an error if a residual is not a finite number."""
+    """Return the codes, or an error if a residual is not a finite number."""
     xp = namespace(codes.residual)
     if not bool(xp.all(xp.isfinite(codes.residual))):
         dtype = codes.values.dtype

@@ -19,7 +19,7 @@ from .omp import OMP
 
 
 def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> SparseCodes:
-    """Sparse codes of the rows of X over the atoms of a dictionary.
+    """Return sparse codes of the rows of X over the atoms of a dictionary.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _needs_rows(dictionary: Dictionary, coder: SparseCoder) -> bool:
 def encode_block(
     dictionary: Dictionary, coder: SparseCoder, X: Array, gram: Array | None = None
 ) -> SparseCodes:
-    """Sparse codes of one block of checked rows, for functions that get blocks.
+    """Return sparse codes of one block of checked rows, for functions that get blocks.
 
     `gram` are the inner products of the atoms, if the caller has them.
     """
@@ -99,7 +99,7 @@ def _encode_complete(
 
 
 def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:
-    """A dictionary of these atoms, and samples of the same type."""
+    """Return a dictionary of these atoms, and samples of the same type."""
     X = as_float(X if is_array(X) else np.asarray(X))
     atoms = np.asarray(atoms) if isinstance(atoms, (list, tuple)) else atoms
     if not is_array(atoms) or atoms.ndim != 2:

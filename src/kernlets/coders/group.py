@@ -71,7 +71,7 @@ class GroupOMP(SparseCoder):
         return refuse_unbounded(SparseCodes(index_like(slots, corr), *codes))
 
     def _members(self, m: int) -> list[np.ndarray]:
-        """The atoms of each group."""
+        """Return the atoms of each group."""
         if not self.n_groups >= 1:
             raise ValueError(f"n_groups={self.n_groups!r} must be at least 1")
         if self.groups is None:
@@ -86,7 +86,7 @@ class GroupOMP(SparseCoder):
 
 
 def _inverse(gram: Array, atoms: np.ndarray, precision: float) -> Array:  # (s, s)
-    """The pseudo-inverse of the Gram matrix of one group."""
+    """Return the pseudo-inverse of the Gram matrix of one group."""
     rows, rtol = index_like(atoms, gram), least_independent(precision)
     return namespace(gram).linalg.pinv(gram[rows][:, rows], rtol=rtol)
 
@@ -97,7 +97,7 @@ def _best_atoms(
     inverses: list[Array],
     is_live: np.ndarray,  # (n, groups)
 ) -> np.ndarray:  # (n, s)
-    """The atoms of each sample's best group; none if no group explains anything."""
+    """Return the atoms of each sample's best group, or none if none explains it."""
     scores = np.empty((corr_residual.shape[0], len(members)))
     for g, (atoms, inverse) in enumerate(zip(members, inverses, strict=True)):
         group_corr = corr_residual[:, index_like(atoms, corr_residual)]
@@ -111,7 +111,7 @@ def _best_atoms(
 
 
 def slot_corr(corr: Array, slots: np.ndarray) -> Array:  # (n, w)
-    """The correlations with the atoms in the slots, zero in free ones."""
+    """Return the correlations with the atoms in the slots, zero in free ones."""
     atoms = index_like(np.where(slots >= 0, slots, 0), corr)
     is_used = as_like(slots >= 0, corr)
     return namespace(corr).take_along_axis(corr, atoms, axis=1) * is_used
@@ -124,7 +124,7 @@ def densify(values: Array, slots: np.ndarray, m: int) -> Array:  # (n, m)
 def least_squares(
     gram: Array, corr: Array, slots: np.ndarray, precision: float
 ) -> Array:  # (n, w)
-    """Coefficients of the atoms in the slots, zero in free ones."""
+    """Return coefficients of the atoms in the slots, zero in free ones."""
     xp = namespace(gram)
     atoms = index_like(np.where(slots >= 0, slots, 0), gram)
     are_used = (slots >= 0)[:, :, None] & (slots >= 0)[:, None, :]

@@ -75,7 +75,7 @@ class Lasso(SparseCoder):
 
 
 def unfinished_message(coder: Lasso) -> str:
-    """The warning for codes that have not converged."""
+    """Return the warning for codes that have not converged."""
     return (
         f"Lasso: codes of some samples still moved by more than tol={coder.tol:g} "
         f"after max_iter={coder.max_iter} passes: raise max_iter or tol of the coder"

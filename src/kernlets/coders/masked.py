@@ -139,7 +139,7 @@ def _row_codes(
 def restricted_products(
     all_features: AllFeatures, rows: Array, group: MaskGroup
 ) -> RestrictedProducts:
-    """The problem of rows with one mask without the other features."""
+    """Return the problem of rows with one mask without the other features."""
     features, dictionary = index_like(group.features, rows), all_features.dictionary
     restricted, X = dictionary.restricted(features), take_observed(rows, group)
     share = dictionary.restricted_share(len(group.features) / rows.shape[1])
@@ -201,7 +201,7 @@ def _(coder: Threshold, problem: RestrictedProducts) -> SparseCodes:
 def _iterate_threshold(
     shrink: Callable[[Array], Array], corr: Array, fill: Array
 ) -> Array:
-    """The codes γ = T(c + γ·fill)."""
+    """Return the codes γ = T(c + γ·fill)."""
     xp, codes = namespace(corr), shrink(corr)
     tolerance = max(REST_TOLERANCE, 16 * eps(corr))
     is_moving = xp.ones_like(corr[:, :1]) > 0
@@ -221,7 +221,7 @@ def _iterate_threshold(
 
 
 def _slot_values(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, w)
-    """The number of each slot's atom; any number for slots that are empty."""
+    """Return the number of each slot's atom; any number for slots that are empty."""
     return scale[index_like(indices, scale)]
 
 

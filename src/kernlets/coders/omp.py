@@ -74,7 +74,7 @@ class OMP(SparseCoder):
         return table.needs_rows(m, self.width(m), atoms)
 
     def solve_rows(self, atoms: Array, X: Array, energy: Array) -> SparseCodes:
-        """The codes that `solve` finds, from samples and explicit atoms."""
+        """Return the codes that `solve` finds, from samples and explicit atoms."""
         width = self.width(atoms.shape[0])
         tol = self.tol or 0.0
         pursue = table.positive_rows_omp if self.positive else table.rows_omp
@@ -82,7 +82,7 @@ class OMP(SparseCoder):
         return _as_codes(result, atoms.shape[0])
 
     def width(self, n_atoms: int) -> int:
-        """Number of non-zeros per sample for a dictionary of `n_atoms` atoms."""
+        """Return the number of non-zeros per sample for so many atoms."""
         if self.tol is not None and not self.tol >= 0:
             raise ValueError(f"tol={self.tol!r} must be at least 0")
         if self.n_nonzero_coefs is None:

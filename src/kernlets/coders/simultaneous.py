@@ -94,7 +94,7 @@ class SimultaneousOMP(SparseCoder):
 
 
 def _sum_by_group(values: np.ndarray, n_groups: int) -> np.ndarray:  # (n_groups, …)
-    """Sums over the rows of each group."""
+    """Return sums over the rows of each group."""
     shape = n_groups, len(values) // max(n_groups, 1), *values.shape[1:]
     return values.reshape(shape).sum(axis=1)
 
@@ -102,7 +102,7 @@ def _sum_by_group(values: np.ndarray, n_groups: int) -> np.ndarray:  # (n_groups
 def _best_atoms(
     corr_residual: Array, is_free: np.ndarray
 ) -> np.ndarray:  # (n, m), (g, m) -> (g,)
-    """The atom that explains most of each group, -1 where none explains anything."""
+    """Return the atom that explains most of each group, -1 where there is none."""
     energies = np.where(
         is_free, _sum_by_group(to_numpy(corr_residual * corr_residual), len(is_free)), 0
     )

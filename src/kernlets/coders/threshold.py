@@ -63,7 +63,7 @@ class Threshold(SparseCoder):
         return refuse_unbounded(pack(codes, residual))
 
     def restricted_threshold(self, share: float) -> Callable[[Array], Array]:
-        """The threshold for a row of which a share of the features was observed.
+        """Return the threshold for a row of which a share of the features was observed.
 
         The squared error is then a share of that of all features: alpha‖γ‖₁ counts as
         much less, and ½ alpha²‖γ‖₀ likewise.
@@ -96,7 +96,7 @@ class Threshold(SparseCoder):
             raise ValueError(f"alpha={self.alpha!r} must be at least 0")
 
     def _count(self, n_atoms: int) -> int:
-        """Number of coefficients that "top-k" keeps."""
+        """Return the number of coefficients that "top-k" keeps."""
         count = self.n_nonzero_coefs
         if count is None or not 1 <= count <= n_atoms:
             raise ValueError(

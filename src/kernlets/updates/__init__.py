@@ -54,7 +54,7 @@ __all__ = [
 
 
 def resolve_update(spec: str | AtomUpdate) -> AtomUpdate:
-    """The update that `spec` describes: an update, or a name in `UPDATES`.
+    """Return the update that `spec` describes: an update, or a name in `UPDATES`.
 
     A name may carry parameters, such as ``"ksvd:exact=True"``.
     """

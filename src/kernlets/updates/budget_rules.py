@@ -35,7 +35,7 @@ class StepSize(BaseEstimator, ABC):
 
     @abstractmethod
     def __call__(self, n: np.ndarray) -> np.ndarray:
-        """The step sizes of the samples with these numbers."""
+        """Return the step sizes of the samples with these numbers."""
 
 
 class DecayingStep(StepSize):
@@ -147,7 +147,7 @@ class StochasticGradient(BaseEstimator):
         self.patience = patience
 
     def steps(self, n_seen: int, count: int) -> np.ndarray:  # (count,)
-        """ρ of the next samples."""
+        """Return ρ of the next samples."""
         if isinstance(self.step, Real):
             return np.full(count, float(self.step))
         schedule: Any = DecayingStep() if self.step is None else self.step

@@ -46,8 +46,9 @@ class CoordinateUpdate(AtomUpdate):
             )
         atoms, gain = coordinate_sweep(coded.codes_gram, coded.cross, dictionary.atoms)
         improved = dictionary.with_weights(atoms)
-        limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, improved, *limits)
+        dictionary = refresh_from(
+            coded, improved, self.min_uses, self.max_coherence
+        )
         return Step(dictionary, coded.error - gain, improved)
 
 
@@ -56,7 +57,7 @@ def coordinate_sweep(
     cross: Array,  # (m, p)  ΓᵀX
     atoms: Array,  # (m, p), unit norm
 ) -> tuple[Array, float]:
-    """The atoms after one sweep, and the decrease of the squared error.
+    """Return the atoms after one sweep, and the decrease of the squared error.
 
     Residuals cross − ΓᵀΓ·atoms are computed for a block of atoms at once, and inside
     the block are updated after each atom. An atom whose sums are rounding errors stays.

@@ -42,11 +42,11 @@ class Objective(ABC):
 
     @abstractmethod
     def value(self, anchors: Array) -> float:
-        """f(D)."""
+        """Return f(D)."""
 
     @abstractmethod
     def gradient(self, anchors: Array) -> Array:  # (n, p)
-        """∂f/∂D."""
+        """Return ∂f/∂D."""
 
 
 class KernelTerm(Objective):
@@ -89,7 +89,7 @@ class KernelTerm(Objective):
         return 2 * (anchor_term - self._sum_blocks(pull))
 
     def _sum_blocks(self, f: Callable[[Array, Array], Any]) -> Any:
-        """Σ f(samples, weights) over blocks of rows."""
+        """Return Σ f(samples, weights) over blocks of rows."""
         n_samples, n_anchors = self.weights.shape
         columns = self.samples.shape[1] + 4 * n_anchors
         rows = index_like(np.arange(n_samples), self.weights)
@@ -134,7 +134,7 @@ class LinearTerm(Objective):
         return inner(self.codes_gram @ anchors - 2 * self.cross, anchors)
 
     def error(self, anchors: Array) -> float:
-        """‖Y − X D‖²."""
+        """Return ‖Y − X D‖²."""
         return self.energy + self._fit(anchors)
 
     def value(self, anchors: Array) -> float:
@@ -223,7 +223,7 @@ class AnchorDescent(BaseEstimator):
         return float(self.linear_rate) / float(self.rate)
 
     def run(self, objective: Objective, anchors: Array) -> Array:  # (n, p)
-        """The anchors after `n_steps` descent steps."""
+        """Return the anchors after `n_steps` descent steps."""
         self.check()
         if self.rate is None:
             return self._line_search(objective, anchors)
@@ -291,7 +291,7 @@ class OnSpheres(Objective):
 
 
 def _norms(anchors: Array) -> Array:  # (n, 1)
-    """Norms of the rows, 1 for those that are zero."""
+    """Return norms of the rows, 1 for those that are zero."""
     norms = lengths(anchors)
     return namespace(anchors).where(norms > 0, norms, 1.0)[:, None]
 

@@ -35,7 +35,6 @@ from ..numerics.scaling import unit_rows
 from .replace import LIMITS, refresh
 
 ROUNDED = 1e-4  # squared norms of atoms farther from 1 are corrected
-SweepOptions = tuple[bool, bool, bool]  # exact, non-negative codes, non-negative atoms
 ROWS_ONLY = (
     "positive_atoms needs atoms that are rows of a matrix: use KSVD, or leave it out"
 )
@@ -96,8 +95,7 @@ class KSVDUpdate(AtomUpdate):
         self, dictionary: Dictionary, coded: Coded, rng: np.random.Generator
     ) -> Step:
         order = rng.permutation(dictionary.n_atoms)
-        options = self.exact, self.positive, self.positive_atoms
-        improved, errors, values = sweep(dictionary, coded, order, options)
+        improved, errors, values = sweep(dictionary, coded, order, self)
         dictionary = self._refresh(improved, coded, errors)
         if self.positive_atoms:  # a sample that became an atom may have any sign
             dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
@@ -132,7 +130,7 @@ def clip_negative(atoms: Array) -> Array:  # (m, p)
 
 @singledispatch
 def sweep(
-    dictionary: Dictionary, coded: Coded, order: np.ndarray, options: SweepOptions
+    dictionary: Dictionary, coded: Coded, order: np.ndarray, rule: KSVDUpdate
 ) -> tuple[Dictionary, np.ndarray, Array]:
     """Update all atoms once; return the dictionary, errors (n,) and codes (n, w)."""
     raise TypeError(f"no K-SVD sweep for {type(dictionary).__name__}")
@@ -143,17 +141,26 @@ def _(
     dictionary: ExplicitDictionary,
     coded: Coded,
     order: np.ndarray,
-    options: SweepOptions,
+    rule: KSVDUpdate,
 ) -> tuple[ExplicitDictionary, np.ndarray, Array]:
     if has_missing(coded.X):
-        if options[1] or options[2]:
+        if rule.positive or rule.positive_atoms:
             raise ValueError(NO_MISSING)
         return _masked_sweep(dictionary, coded, order)
     X, codes = coded.X, coded.codes
     atoms, values = _copy(dictionary.atoms), _copy(codes.values)
     residual = subtract_codes(X, codes.indices, values, atoms)
     residual, values = weight_rows(coded.weights, residual, values)
-    ksvd_sweep(residual, atoms, codes.indices, values, index_like(order, X), *options)
+    ksvd_sweep(
+        residual,
+        atoms,
+        codes.indices,
+        values,
+        index_like(order, X),
+        rule.exact,
+        rule.positive,
+        rule.positive_atoms,
+    )
     errors = _squares(residual, coded.weights)
     return dictionary.with_weights(atoms), errors, unweight_codes(coded, values)
 
@@ -178,7 +185,7 @@ def unweight_codes(coded: Coded, values: Array) -> Array:  # (n, width)
 
 
 def _squares(residual: Array, weights: np.ndarray | None) -> np.ndarray:  # (n,)
-    """Squared errors of the samples from residuals times √w (`weight_rows`)."""
+    """Return squared errors of the samples from residuals times √w (`weight_rows`)."""
     squares = to_numpy(row_norms(residual))
     if weights is None:
         return squares
@@ -186,7 +193,7 @@ def _squares(residual: Array, weights: np.ndarray | None) -> np.ndarray:  # (n,)
 
 
 def weighted_sum(errors: np.ndarray, weights: np.ndarray | None) -> float:
-    """Σ w‖e‖²."""
+    """Return Σ w‖e‖²."""
     total = errors if weights is None else weights * errors
     return float(total.sum(dtype=np.float64))
 
@@ -200,17 +207,18 @@ def _masked_sweep(
     residual = subtract_codes(X, codes.indices, values, atoms)
     residual = namespace(X).where(observed, residual, namespace(X).zeros_like(residual))
     residual, values = weight_rows(coded.weights, residual, values)
-    codes_and_order = codes.indices, values, index_like(order, X)
-    masked_ksvd_sweep(residual, observed, atoms, *codes_and_order)
+    masked_ksvd_sweep(
+        residual, observed, atoms, codes.indices, values, index_like(order, X)
+    )
     errors = _squares(residual, coded.weights)
     return dictionary.with_weights(atoms), errors, unweight_codes(coded, values)
 
 
 @sweep.register
 def _(
-    dictionary: GramDictionary, coded: Coded, order: np.ndarray, options: SweepOptions
+    dictionary: GramDictionary, coded: Coded, order: np.ndarray, rule: KSVDUpdate
 ) -> tuple[GramDictionary, np.ndarray, Array]:
-    if options[2]:
+    if rule.positive_atoms:
         raise ValueError(ROWS_ONLY)
     # coefs and products are as large as K: they are overwritten, not copied
     codes, values = coded.codes, _copy(coded.codes.values)
@@ -223,7 +231,8 @@ def _(
         codes.indices,
         values,
         order,
-        *options[:2],
+        rule.exact,
+        rule.positive,
         weights=_like_values(coded.weights, values),
     )
     errors = _gram_errors(dictionary, gram, replace(codes, values=values))
@@ -246,7 +255,7 @@ def _renormalize(dictionary: GramDictionary) -> GramDictionary:
 def _gram_errors(
     dictionary: GramDictionary, gram: Array, codes: SparseCodes
 ) -> np.ndarray:  # (N,)
-    """Squared errors of all training samples, in blocks of rows."""
+    """Return squared errors of all training samples, in blocks of rows."""
     errors = np.empty(len(codes))
     for rows in block_slices(len(codes), 4 * dictionary.row_bytes):
         block = SparseCodes(codes.indices[rows], codes.values[rows], codes.n_atoms)

@@ -78,13 +78,15 @@ class ParallelKSVDUpdate(AtomUpdate):
         if self.positive_atoms and not isinstance(dictionary, ExplicitDictionary):
             raise ValueError(ROWS_ONLY)
         sweeps = positive_sweeps if self.positive_atoms else gauss_seidel
-        sums = coded.codes_gram, coded.cross
-        weights = sweeps(*sums, dictionary.weights, self.n_sweeps)
+        weights = sweeps(
+            coded.codes_gram, coded.cross, dictionary.weights, self.n_sweeps
+        )
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
         improved = normalize(moved, dictionary)
-        limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, improved, *limits)
+        dictionary = refresh_from(
+            coded, improved, self.min_uses, self.max_coherence
+        )
         if self.positive_atoms:
             dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         return Step(dictionary, error, improved, lengths=atom_lengths(moved))
@@ -140,7 +142,7 @@ def positive_sweeps(
     start: Array,  # (m, p), none negative
     sweeps: int,
 ) -> Array:  # (m, p)
-    """`gauss_seidel` that cuts each atom off at zero, the best non-negative atom."""
+    """Sweep as `gauss_seidel` does, but cut each atom off at zero."""
     xp, power = namespace(start), diagonal(codes_gram)
     is_used = to_numpy(power > least_energy(codes_gram))
     gram, rhs, atoms = double(codes_gram), double(cross), double(start)
@@ -177,7 +179,7 @@ class _AllAtoms(NamedTuple):
 
 
 def _gpu_orders(gram: Array, columns: int) -> list[list[Any]]:
-    """One block of all atoms; its inverse pays if atoms have more columns than rows."""
+    """Return a block of all atoms, inverted if they have more columns than rows."""
     m = gram.shape[0]
     if columns > m:
         return _block_orders(gram, m)
@@ -185,7 +187,7 @@ def _gpu_orders(gram: Array, columns: int) -> list[list[Any]]:
 
 
 def _block_orders(gram: Array, block: int) -> list[list[_Block]]:
-    """Blocks in forward and in backward order; the matrix is symmetric.
+    """Return blocks in forward and in backward order; the matrix is symmetric.
 
     The triangles make each atom use the new values of the atoms before it.
     """

@@ -42,8 +42,9 @@ class MODUpdate(AtomUpdate):
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
         improved = normalize(moved, dictionary)
-        limits = self.min_uses, self.max_coherence
-        dictionary = refresh_from(coded, improved, *limits)
+        dictionary = refresh_from(
+            coded, improved, self.min_uses, self.max_coherence
+        )
         return Step(dictionary, error, improved, lengths=atom_lengths(moved))
 
 
@@ -52,7 +53,7 @@ def least_squares(
     cross: Array,  # (m, r)
     start: Array,  # (m, r)
 ) -> Array:  # (m, r)
-    """The solution of codes_gram · D = cross nearest to `start`."""
+    """Return the solution of codes_gram · D = cross nearest to `start`."""
     xp = namespace(start)
     gram = double(codes_gram)
     with threads_if_large(gram.shape[0]):
@@ -69,13 +70,13 @@ def least_squares(
 
 
 def fit_term(coded: Statistics, dictionary: Dictionary) -> float:
-    """⟨ΓᵀΓ, gram⟩ − 2⟨Γᵀ coordinates, dual⟩: the squared error less the energy."""
+    """Return ⟨ΓᵀΓ, gram⟩ − 2⟨Γᵀ coordinates, dual⟩, the error less the energy."""
     quadratic = (double(coded.codes_gram) * double(dictionary.gram())).sum()
     return float(quadratic) - 2 * inner(coded.cross, dictionary.dual())
 
 
 def atom_lengths(dictionary: Dictionary) -> Array:  # (m,)
-    """Norms of the atoms; `normalize` divides atoms by them, so codes grow by them."""
+    """Return the norms of the atoms, which are factors of codes for unit norms."""
     xp, energy = namespace(dictionary.weights), diagonal(dictionary.gram())
     return xp.sqrt(xp.clip(energy, 0, None))
 

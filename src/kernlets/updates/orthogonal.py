@@ -37,7 +37,7 @@ def procrustes(
     cross: Array,  # (m, p)  ΓᵀX
     previous: Array,  # (m, p)
 ) -> Array:  # (m, p)
-    """The orthonormal rows Z with the largest ⟨cross, Z⟩.
+    """Return the orthonormal rows Z with the largest ⟨cross, Z⟩.
 
     Where the codes do not determine Z (atoms that no sample uses), it is the solution
     nearest to the previous atoms.
@@ -53,7 +53,7 @@ def procrustes(
 
 
 def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
-    """The orthonormal rows nearest to the rows UΣVᵀ, which are UVᵀ, in float64."""
+    """Return the orthonormal rows nearest to rows UΣVᵀ: UVᵀ, in float64."""
     rows = double(rows)
     if not all_finite(rows):
         raise ValueError(
@@ -70,7 +70,7 @@ def nearest_orthonormal(rows: Array) -> Array:  # (m, p), m ≤ p
 
 
 def by_products(rows: Array, least: float = 1e-10) -> Array:  # (m, p), m ≤ p
-    """The factor UVᵀ by matrix products alone, which are fast on a GPU.
+    """Return the factor UVᵀ by matrix products alone, which are fast on a GPU.
 
     Newton-Schulz steps X ← αX(3I − α²XᵀX)/2 lift all singular values to 1; α is
     optimal for singular values above a bound, which starts at `least` times the norm.

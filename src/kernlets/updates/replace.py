@@ -31,7 +31,7 @@ def useless_atoms(
     min_uses: int,
     max_coherence: float,
 ) -> np.ndarray:
-    """Indices of atoms used fewer than `min_uses` times, and of copies of others."""
+    """Return the indices of atoms with fewer uses, and of copies of others."""
     xp = namespace(gram)
     close = xp.tril(xp.abs(gram), k=-1) > max_coherence
     useless = uses < min_uses
@@ -51,8 +51,9 @@ def refresh(
     """Put the worst represented samples, normalised, in place of useless atoms."""
     if len(worst_error) == 0:
         return dictionary
-    usage = uses, worst, worst_error
-    indices, atoms = replacements(dictionary, *usage, min_uses, max_coherence)
+    indices, atoms = replacements(
+        dictionary, uses, worst, worst_error, min_uses, max_coherence
+    )
     if len(indices) == 0:
         return dictionary
     weights = namespace(dictionary.weights).asarray(dictionary.weights, copy=True)
@@ -68,7 +69,7 @@ def replacements(
     min_uses: int,
     max_coherence: float,
 ) -> tuple[Array, Array]:
-    """Indices of useless atoms, and the samples that `refresh` puts there as atoms.
+    """Return indices of useless atoms, and samples as atoms that replace them.
 
     The practice of K-SVD as published by its authors; a sample that is already
     represented to rounding never becomes an atom.
@@ -87,8 +88,14 @@ def refresh_from(
     coded: Statistics, dictionary: Dictionary, min_uses: int, max_coherence: float
 ) -> Dictionary:
     """Call `refresh` with sums over samples."""
-    usage = coded.uses, coded.worst, coded.worst_error
-    return refresh(dictionary, *usage, min_uses, max_coherence)
+    return refresh(
+        dictionary,
+        coded.uses,
+        coded.worst,
+        coded.worst_error,
+        min_uses,
+        max_coherence,
+    )
 
 
 def sample_atoms(dictionary: Dictionary, X: Array) -> Array:  # (n, r)
@@ -121,7 +128,7 @@ def exchange_atoms(
 
 
 def _power_and_worst(coded: Coded | Statistics) -> tuple[np.ndarray, Array, np.ndarray]:
-    """Σᵢ γᵢⱼ² of each atom, the worst represented samples, and their errors."""
+    """Return Σᵢ γᵢⱼ² of each atom, the worst represented samples, and their errors."""
     if isinstance(coded, Statistics):
         power = to_numpy(double(diagonal(coded.codes_gram)))
         return power, coded.worst, coded.worst_error
@@ -139,7 +146,7 @@ def _power_and_worst(coded: Coded | Statistics) -> tuple[np.ndarray, Array, np.n
 def _new_samples(
     dictionary: Dictionary, worst: Array, errors: np.ndarray
 ) -> np.ndarray:
-    """Indices in `worst` of samples that are neither explained nor atoms already."""
+    """Return the indices of samples that are neither explained nor atoms already."""
     if len(errors) == 0:
         return np.zeros(0, dtype=int)
     energy, like = to_numpy(double(dictionary.energy(worst))), dictionary.weights
