@@ -182,6 +182,11 @@ class Coded:
     codes: SparseCodes
     weights: np.ndarray | None = None  # (n,) how often each sample counts; None: once
 
+    @property
+    def n_samples(self) -> float:
+        """The number of samples, each counted with its weight."""
+        return len(self.codes) if self.weights is None else float(self.weights.sum())
+
 
 class BlockSums:
     """A data class of sums over a block of rows, which add up over blocks."""

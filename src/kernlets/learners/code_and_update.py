@@ -72,7 +72,7 @@ class CodeAndUpdate(Alternation):
         self._record_step(step)
         self.n_steps += 1
         _refuse_unbounded(self.dictionary)
-        return {"objective": max(step.error, 0.0) / _n_samples(coded)}
+        return {"objective": max(step.error, 0.0) / coded.n_samples}
 
     def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
         """Return the input of the update: all codes, or sums over blocks of rows."""
@@ -114,13 +114,6 @@ def _refuse_unbounded(dictionary: Dictionary) -> None:
             f"atoms are not finite in {weights.dtype}: the samples are too large. "
             f"Scale them, e.g. with {scalers_for(weights.dtype)}"
         )
-
-
-def _n_samples(coded: Coded | Statistics) -> float:
-    """Return the number of coded samples, each counted with its weight."""
-    if isinstance(coded, Statistics):
-        return coded.n_samples
-    return len(coded.codes) if coded.weights is None else float(coded.weights.sum())
 
 
 class MonotoneCodeAndUpdate(CodeAndUpdate):
