@@ -132,8 +132,6 @@ class SampledDictionaries(Estimator):
         "weights_": Floats("t", like="float64"),
         "whitening_": Maybe(Floats("p", "p")),
     }
-    row_numbers_: np.ndarray
-
     _conditions: ClassVar[Conditions] = {
         "units_ must be positive": lambda self: bool((self.units_ > 0).all()),
         "every dictionary must use a feature": lambda self: bool(
