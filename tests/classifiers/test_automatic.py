@@ -306,3 +306,9 @@ def test_small_fits_do_not_make_large_ones_seem_impossible():
     assert by_rows.fit_seconds(200) == with_overhead.fit_seconds(200) == 0.3
     assert by_rows.fit_seconds(7000) == pytest.approx(0.3 * 35**2)
     assert with_overhead.fit_seconds(7000) == pytest.approx(0.3 * 50 / 1.04)
+
+
+def test_families_that_are_no_list():
+    model = AutoDictionaryClassifier(families=np.array(3))
+    with pytest.raises(ValueError, match="families has 3"):
+        model.fit(np.eye(6), np.arange(6) % 2)

@@ -6,10 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
-from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, save
+from kernlets import KSADClassifier, Lasso, NystroemMap, datasets, load, options, save
 from kernlets.classifiers import FisherAtoms, OrthogonalAtoms
 from kernlets.classifiers.ksad_atoms import (
     CodesThenAtoms,
@@ -17,6 +18,7 @@ from kernlets.classifiers.ksad_atoms import (
     soft_threshold,
 )
 from kernlets.classifiers.scatter import NormScatter, Scatter, fisher_directions
+from kernlets.data.lazy_rows import LazyRows
 from kernlets.datasets import unit_norm
 from kernlets.numerics.arrays import smallest
 from kernlets.updates.orthogonal import nearest_orthonormal, procrustes
@@ -438,3 +440,61 @@ def test_bad_parameters_are_named(params, message, digits):
     X, y, *_ = digits
     with pytest.raises(ValueError, match=message):
         KSADClassifier(**params).fit(X, y)
+
+
+def test_k_sad_with_a_huge_weight_and_with_equal_samples(rng):
+    X, y = rng.random((33, 2)).astype(np.float32), np.arange(33) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        KSADClassifier(
+            dictionary=OrthogonalAtoms(1e300, max_iter=2), random_state=0
+        ).fit(X, y).predict(X)
+    with pytest.raises(ValueError, match="means of all classes agree"):
+        same = np.full((20, 3), 9.0, np.float32)
+        KSADClassifier(dictionary="fisher", random_state=0).fit(same, y[:20])
+
+
+def test_votes_of_rows_that_would_overflow(rng):
+    points = rng.standard_normal((40, 3)).astype(np.float32)
+    labels = (points[:, 0] > 0).astype(int)
+    ray = 1e38 * np.array([[1, 0, 0], [-1, 0, 0]], np.float32)
+    few = rng.standard_normal((20, 3)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        votes = count_votes(ray, 4 * points, labels, 5)
+        near = count_votes(few, points, labels, 5)
+    assert votes.argmax(axis=1).tolist() == [1, 0]
+    order = np.linalg.norm(few[:, None] - points, axis=2).argsort(axis=1)[:, :5]
+    np.testing.assert_array_equal(near[:, 1], labels[order].sum(axis=1))
+
+
+def test_k_sad_where_most_virtual_samples_are_zero():
+    """Atoms are as many as features, also if fewer samples can be atoms."""
+    F = np.zeros((12, 3))
+    F[::6, 0] = 1.0
+    model = KSADClassifier("linear", n_components=3, random_state=0)
+    rng = np.random.default_rng(0)
+    learned = OrthogonalAtoms(max_iter=3).learn(F, np.arange(12) % 2, rng, model)
+    atoms, codes = learned.atoms, learned.codes
+    np.testing.assert_allclose(atoms @ atoms.T, np.eye(3), atol=1e-12)
+    assert codes.shape == (12, 3)
+
+
+@pytest.mark.parametrize("dictionary", ["orthogonal", "fisher"])
+def test_virtual_samples_of_k_sad_that_do_not_fit_into_memory(
+    dictionary, rng, tmp_path
+):
+    X, y = rng.standard_normal((600, 3)), np.arange(600) % 3
+    X += 3 * y[:, None]
+    np.save(tmp_path / "X.npy", X)
+    stored = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = KSADClassifier("rbf:2", dictionary, n_components=40, random_state=0)
+    expected = model.fit(X, y).predict_proba(X)
+    with options(memory="60KB"):  # and 192 kB of virtual samples
+        assert isinstance(model.map_.transform(stored), LazyRows)
+        found = clone(model).fit(stored, y)
+        shares, codes = found.predict_proba(stored), found.encode(stored)
+    atoms = found.dictionary_.atoms, model.dictionary_.atoms
+    np.testing.assert_allclose(*atoms, atol=1e-9)
+    np.testing.assert_allclose(shares, expected, atol=1e-12)
+    np.testing.assert_allclose(codes.toarray(), model.encode(X).toarray(), atol=1e-9)

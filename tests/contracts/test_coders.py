@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
-from kernlets import OMP, Lasso, Ridge, Threshold
+from kernlets import KSVD, OMP, KernelKSVD, Lasso, Ridge, Threshold
 from kernlets.coders import CODERS, encode
 from kernlets.config import options
 from kernlets.data.block_loop import block_slices
@@ -162,3 +165,21 @@ def test_encode_says_what_to_do_with_other_shapes(rng):
     for nothing in (atoms[0], "ksvd", None):
         with pytest.raises(TypeError, match="with the atoms as rows"):
             encode(nothing, OMP(4), X)
+
+
+def on_a_cluster(codes):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    return da.from_array(codes, chunks=(10, -1))
+
+
+@pytest.mark.parametrize("held", [np.asarray, sparse.csr_array, on_a_cluster])
+@pytest.mark.parametrize("model", [KSVD(3), KernelKSVD("rbf:1", 3)], ids=repr)
+def test_codes_that_nothing_can_be_made_of(model, held, rng):
+    fitted = clone(model).fit(rng.standard_normal((30, 4)).astype(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for value in (np.nan, np.inf, np.finfo(float).max):
+            with pytest.raises(ValueError, match=r"contains? NaN or infinity"):
+                np.asarray(fitted.inverse_transform(held(np.full((20, 3), value))))
+        with pytest.raises(ValueError, match="each of the 3 atoms"):
+            np.asarray(fitted.inverse_transform(held(np.ones((20, 4)))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import nnls
@@ -275,3 +277,12 @@ def test_kernel_learners_code_complete_rows_as_if_all_were(coder, rng):
     model = KernelKSVD("rbf", M, coder=coder, max_iter=1, random_state=0).fit(X)
     found, expected = model.transform(holed), model.transform(X)
     np.testing.assert_array_equal(found[complete], expected[complete])
+
+
+def test_thresholds_of_rows_with_missing_values_come_to_rest(rng):
+    X = rng.standard_normal((20, 5)).astype("f4")
+    model = SRCClassifier(coder=Threshold(0.006)).fit(X, np.arange(20) % 2)
+    X[3, 2] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(model.decision_function(X)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from kernlets import (
     KSVD,
@@ -16,11 +19,19 @@ from kernlets import (
     RBF,
     Budget,
     BudgetKernelDL,
+    DictionaryImputer,
+    DictionaryOutlierDetector,
+    DKSVDClassifier,
+    FDDLClassifier,
     FourierMap,
+    IKAMap,
     KernelKSVD,
+    LCKSVDClassifier,
     NystroemMap,
     Polynomial,
+    ReducedKernelDL,
     ResidualClassifier,
+    Schedule,
     load,
     registry,
     save,
@@ -239,3 +250,59 @@ def test_a_changed_model_can_be_saved(rng, tmp_path):
     np.testing.assert_allclose(loaded.transform(X), expected)
     loaded.set_params(n_components=5)
     np.testing.assert_allclose(loaded.transform(X), expected)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KSVD(n_components=True),
+        BudgetKernelDL("poly:2", n_components=True),
+        FourierMap(n_components=True),
+        IKAMap(n_components=2, n_samples=True),
+        KSVD(4, max_iter=np.True_),
+    ],
+)
+def test_a_flag_is_no_count(estimator, rng):
+    with pytest.raises(ValueError, match="True"):
+        estimator.fit(rng.standard_normal((30, 4)))
+
+
+def test_a_weight_that_is_a_number_of_numpy(rng):
+    model = FDDLClassifier(2, lambda1=np.float32(0.5), max_iter=1, random_state=0)
+    X = rng.standard_normal((8, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(model.fit(X, np.arange(8) % 2).decision_function(X)).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KSVD(10**30),
+        FourierMap(n_components=10**30),
+        DKSVDClassifier(10**30),
+        BudgetKernelDL(budget=10**30),
+        KSVD(3, schedule=Schedule(n_init=10**30)),
+    ],
+)
+def test_counts_beyond_all_arrays(estimator, rng):
+    with pytest.raises(ValueError, match=r"up to 2\^40"):
+        estimator.fit(rng.standard_normal((30, 4)), np.arange(30) % 2)
+
+
+@pytest.mark.parametrize("part", [RBF(), OMP(1), KSVD, SVC(), StandardScaler()])
+def test_learners_that_are_none(part, rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    for model in (ResidualClassifier, DictionaryOutlierDetector, DictionaryImputer):
+        with pytest.raises(ValueError, match="'learner' parameter"):
+            model(part).fit(X, y)
+    with pytest.raises(ValueError, match=r"anchors"):
+        ReducedKernelDL("rbf:1", 3, anchors=part).fit(X)
+
+
+def test_weights_and_rates_at_the_ends_of_their_range(rng):
+    X, y = rng.standard_normal((30, 4)), np.arange(30) % 2
+    model = LCKSVDClassifier(9, alpha=10**30, max_iter=1, random_state=0).fit(X, y)
+    assert np.isfinite(model.components_).all()
+    with pytest.raises(ValueError, match="needs at least inf calibration rows"):
+        DictionaryOutlierDetector(alpha=1e-320).fit(X)

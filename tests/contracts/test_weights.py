@@ -417,3 +417,9 @@ def test_what_cannot_be_weighted_says_so():
         MOD(**SHORT).fit([X, X], sample_weight=weights)
     with pytest.raises(ValueError, match="precomputed"):
         SRCClassifier("precomputed").fit(KERNEL(X), y, sample_weight=weights)
+
+
+def test_weights_beyond_the_numbers_of_the_samples(rng):
+    X = rng.standard_normal((12, 3)).astype("f4")
+    with pytest.raises(ValueError, match="lambda2=1e\\+300"):
+        FDDLClassifier(2, lambda2=1e300, random_state=0).fit(X, np.arange(12) % 2)

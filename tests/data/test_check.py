@@ -233,3 +233,11 @@ def test_labels_of_another_byte_order_on_torch_rows(rng):
     model = ResidualClassifier(MOD(3, random_state=0)).fit(X, y)
     found = model.predict(torch.asarray(X))
     np.testing.assert_array_equal(found, model.predict(X))
+
+
+def test_a_frame_without_columns(rng):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    with pytest.raises(ValueError, match="no columns"):
+        KSVD(2).fit(pandas.DataFrame(index=range(5)))
+    with pytest.raises(ValueError, match="no columns"):
+        KSVD(2).fit(pandas.DataFrame())

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -784,3 +785,17 @@ def test_no_dask_input_no_dask_import():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "False"]
+
+
+def on_a_cluster(codes):
+    da = pytest.importorskip("dask.array", reason="Dask is not installed")
+    return da.from_array(codes, chunks=(10, -1))
+
+
+def test_numbers_on_a_cluster_that_are_too_large_for_the_model(rng):
+    fitted = KSVD(3).fit(rng.standard_normal((30, 4)).astype(np.float32))
+    rows = on_a_cluster(np.full((20, 4), np.finfo(float).max))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="too large for float32"):
+            fitted.transform(rows).compute()

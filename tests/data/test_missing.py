@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
 from kernlets import (
@@ -15,7 +16,10 @@ from kernlets import (
     MOD,
     OMP,
     RBF,
+    DKSVDClassifier,
+    FourierMap,
     KernelKSVD,
+    KSADClassifier,
     Lasso,
     Linear,
     NystroemMap,
@@ -32,6 +36,7 @@ from kernlets import (
     mark_missing,
     options,
 )
+from kernlets.base.pipelines import takes_missing
 from kernlets.coders import encode
 from kernlets.data.missing import group_by_mask
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
@@ -450,3 +455,21 @@ def test_rows_on_a_cluster(rng):
     bad = da.from_array(np.where(np.isnan(holed), np.inf, holed), chunks=(80, P))
     with pytest.raises(ValueError, match="infinity"):
         found.transform(bad).compute()
+
+
+def test_what_is_missing_is_filled_in_by_maps_and_imputers(rng, tmp_path):
+    X, y = rng.standard_normal((40, 5)), np.arange(40) % 2
+    gaps = X.copy()
+    gaps[3, 2] = np.nan
+    for model in (
+        make_pipeline(NystroemMap(random_state=0), DKSVDClassifier(random_state=0)),
+        make_pipeline(SimpleImputer(), DKSVDClassifier(random_state=0)),
+        make_pipeline(UnitNorm(), ResidualClassifier(KSVD(5, 2, random_state=0))),
+        KSADClassifier(random_state=0),
+    ):
+        assert takes_missing(model)
+        assert np.isfinite(model.fit(gaps, y).predict(gaps)).all()
+    assert not takes_missing(make_pipeline(UnitNorm(), FourierMap(), KSVD()))
+    np.save(tmp_path / "rows.npy", gaps)
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    np.testing.assert_array_equal(model.predict(rows), model.predict(gaps))

@@ -21,9 +21,11 @@ from kernlets import (
     KSVD,
     MOD,
     RBF,
+    Anchors,
     Blocks,
     FDDLClassifier,
     KernelKSVD,
+    KernelMOD,
     KSADClassifier,
     LCKSVDClassifier,
     NystroemMap,
@@ -620,3 +622,37 @@ def test_blocks_that_change_between_passes_are_refused(rng):
     learner = MOD(10, max_iter=1, random_state=0)
     with pytest.raises(ValueError, match="the same in each pass"):
         learner.fit(blocks)
+
+
+def test_a_kernel_matrix_in_little_memory(rng, tmp_path):
+    X = rng.standard_normal((12, 8)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", X)
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = KernelMOD("rbf:0.1", 2, n_nonzero_coefs=1, max_iter=2, random_state=0)
+    wanted = model.fit(X).dictionary_.coefs
+    with options(memory="1KB", block_rows=8):
+        found = model.fit(rows).dictionary_.coefs
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_reduced_dictionaries_in_little_memory(rng, tmp_path):
+    np.save(tmp_path / "rows.npy", rng.standard_normal((20, 2)).astype(np.float32))
+    rows = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = ReducedKernelDL(
+        "rbf:1", 2, n_nonzero_coefs=2, anchors=Anchors(7, "samples"), init="anchors"
+    )
+    with options(memory="1KB"):
+        found = model.set_params(max_iter=3, random_state=0).fit(rows).history_
+    np.testing.assert_allclose(
+        found["objective"], model.fit(np.array(rows)).history_["objective"], rtol=1e-4
+    )
+
+
+def test_a_kernel_matrix_on_disk_is_looked_at(rng, tmp_path):
+    K = np.eye(300)
+    K[7, 11] = K[11, 7] = np.nan  # not among the samples whose eigenvalues are found
+    np.save(tmp_path / "matrix.npy", K)
+    matrix = np.load(tmp_path / "matrix.npy", mmap_mode="r")
+    for model in (SRCClassifier("precomputed"), KernelKSVD("precomputed", 3)):
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            model.fit(matrix, np.arange(300) % 2)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import sparse
 from threadpoolctl import threadpool_info
 
 from kernlets import (
@@ -27,7 +28,8 @@ from kernlets import (
 )
 from kernlets.config import available_cores, default_memory, parse_bytes
 from kernlets.data.block_loop import BLOCK_ROWS, BlockPlan, block_slices
-from kernlets.data.rows import map_rows, sum_rows
+from kernlets.data.lazy_rows import LazyRows
+from kernlets.data.rows import load_values, map_rows, sum_rows
 from kernlets.numerics.products import cross, matmul, outer_products
 from kernlets.numerics.threads import parallel, serial_blas
 
@@ -457,3 +459,9 @@ def test_tiled_products_do_not_depend_on_threads(n, dtype, rng):
         np.testing.assert_allclose(found, expected, atol=tolerance * np.sqrt(n))
     for found, expected in zip(products(3), products(1), strict=True):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_lazy_rows_are_collected(rng, tmp_path):
+    np.save(tmp_path / "rows.npy", rng.standard_normal((50, 4)))
+    rows = LazyRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), sparse.csr_array)
+    assert load_values(rows).toarray().shape == (50, 4)

@@ -18,14 +18,18 @@ from kernlets import (
     KSVD,
     AdditiveChi2,
     BudgetKernelDL,
+    Clipped,
     DictionaryOutlierDetector,
     FourierMap,
     IKAMap,
     KernelKSVD,
     KSADClassifier,
+    LocalAlignment,
     NystroemMap,
     ReducedKernelDL,
     ResidualClassifier,
+    Shifted,
+    Squared,
     SRCClassifier,
     kernels,
     options,
@@ -588,3 +592,18 @@ def test_kernels_of_a_distance_or_a_product_may_be_invertible():
     assert kinds == {Linear, Polynomial, RBF, RationalQuadratic}
     with pytest.raises(NotImplementedError, match="Matern has no inverse"):
         Matern(1.0).inverse(np.ones(2))
+
+
+def test_a_matrix_that_is_no_kernel_matrix_is_refused(rng):
+    X, y = rng.standard_normal((20, 5)), np.arange(20) % 2
+    learner = BudgetKernelDL("precomputed", 2, n_nonzero_coefs=1, random_state=0)
+    with pytest.raises(ValueError, match="not the square matrix"):
+        ResidualClassifier(learner).fit(X, y)
+    square = X @ X.T - 30 * np.eye(20)
+    with pytest.raises(ValueError, match=r"κ\(x, x\) is negative"):
+        NystroemMap("precomputed", landmarks="rpcholesky", n_landmarks=3).fit(square)
+
+
+@pytest.mark.parametrize("remedy", [Clipped, Squared, Shifted])
+def test_remedies_for_no_samples(remedy):
+    assert remedy(LocalAlignment())([]).shape == (0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import Counter
 from math import exp, log
 
@@ -40,6 +41,7 @@ from kernlets import (
     options,
     save,
 )
+from kernlets.dictionaries import GramDictionary
 from kernlets.kernels import Kernel, strings, structured
 from kernlets.kernels import graphs as graph_kernels
 from kernlets.loops import table
@@ -880,3 +882,81 @@ def test_levels_of_a_pyramid_have_a_limit(width):
     assert np.isfinite(PyramidMatch(40, width=width).bound(bags)(bags)).all()
     with pytest.raises(ValueError, match="n_levels"):
         PyramidMatch(10**5, width=width).bound(bags)(bags)
+
+
+def test_mixtures_without_a_norm():
+    zero = np.array([[1.0, -1.0], [-1.0, 1.0]])  # φ(x₁) = −φ(x₂)
+    with pytest.raises(ValueError, match="init='samples'"):
+        GramDictionary.of_coefs(zero, np.ones((1, 2)))
+
+
+@pytest.mark.parametrize("kernel", [LogEuclidean, AffineInvariant, Bures])
+def test_equal_matrices_have_no_distance(kernel, rng):
+    roots = rng.standard_normal((6, 3, 9))
+    matrices = roots @ roots.swapaxes(1, 2)
+    matrices[5] = matrices[0]
+    K = kernel(1e300)(matrices, matrices.copy())
+    np.testing.assert_array_equal(np.diag(K), 1.0)
+    assert K[0, 5] == K[5, 0] == 1.0 and K[0, 1] == 0.0
+    assert kernel().bound(matrices[:1])(matrices[:1]) == 1.0  # also for the width
+
+
+def test_bures_distances_of_tiny_matrices(rng):
+    roots = rng.standard_normal((4, 3, 9))
+    matrices, tiny = roots @ roots.swapaxes(1, 2), 2.0**-540
+    ordinary = Bures(1.0)(matrices)
+    scaled = Bures(1.0 / tiny)(matrices * tiny)
+    np.testing.assert_allclose(scaled, ordinary, rtol=1e-12)
+
+
+def test_no_bags_set_no_width():
+    assert MeanEmbedding()([]).shape == (0, 0)
+    assert MeanEmbedding().bound([])([]).shape == (0, 0)
+
+
+def test_widths_that_overflow_the_distances_of_series():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        K = DTW(1e300)([np.array([0.0, 1e100]), np.zeros(2)])
+    assert K.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_bands_of_series_after_a_group_with_a_longer_one(rng):
+    """Eight series are aligned at a time; the first eight need another band."""
+    lengths = [7, 7, 30, *[7] * 17]
+    series = [rng.standard_normal((n, 1)) for n in lengths]
+    packed = Series.of(series)
+    grouped = GroupedSeries.of(packed)
+    found = table.dtw.loop("numba")(packed, grouped, 0, 20, 2)
+    expected = table.dtw.loop("reference")(packed, grouped, 0, 20, 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_soft_alignments_of_huge_series_with_a_huge_width():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        K = SoftDTW(1e300, 1e240)([np.array([0.0, 1e123]), np.zeros(2)])
+    assert K.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_edges_of_graphs_are_real_numbers():
+    with pytest.raises(ValueError, match="cannot be read"):
+        WeisfeilerLehman()([np.array([[0, 1j], [-1j, 0]])])
+
+
+def test_cells_that_overflow():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="widen the cells"):
+            PyramidMatch(width=0.3)([np.full((2, 1), 1.7e308), np.ones((2, 1))])
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+@pytest.mark.parametrize("scale", [1e-164, 1e90])
+def test_stein_divergences_of_tiny_and_huge_matrices(loops, scale, rng):
+    factors = rng.standard_normal((9, 6, 4))
+    matrices = factors.swapaxes(1, 2) @ factors
+    with options(loops=loops):
+        found = Stein(0.5)(list(matrices * scale))
+        np.testing.assert_allclose(found, Stein(0.5)(list(matrices)), rtol=1e-9)
+        np.testing.assert_array_equal(np.diag(Stein(1e6)(list(matrices * scale))), 1)

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
-from kernlets import RBF, Linear, Polynomial, Precomputed, options
+from kernlets import RBF, Linear, NystroemMap, Polynomial, Precomputed, options
 from kernlets.data.rows import evenly_spaced_rows
 from kernlets.landmarks import (
     SAMPLERS,
@@ -469,3 +469,27 @@ def test_nested_pairs_of_sets_cover_all_outcomes():
     assert set(law) == set(combinations(range(3), 2))
     assert sum(law.values()) == pytest.approx(1)
     assert law[(1, 2)] == pytest.approx(2 / 6 * 3 / 4 + 3 / 6 * 2 / 3)
+
+
+def test_landmarks_do_not_change_with_the_rows(rng):
+    X = rng.standard_normal((12, 3))
+    model = NystroemMap("rbf:1", n_landmarks=12, landmarks="kmeans", random_state=0)
+    before = model.fit(X).landmarks_.copy()
+    X[:] = 0
+    np.testing.assert_array_equal(model.landmarks_, before)
+
+
+def test_column_norms_of_large_kernel_values_in_float32(rng):
+    X = (20 * rng.standard_normal((20, 2))).astype(np.float32)
+    model = NystroemMap("poly:8", n_landmarks=3, landmarks="column-norm")
+    assert np.isfinite(model.set_params(random_state=0).fit_transform(X)).all()
+
+
+def test_landmarks_that_are_none(rng):
+    X = rng.standard_normal((30, 4))
+    with pytest.raises(ValueError, match="is a kernel, not a sampler"):
+        NystroemMap("rbf:1", landmarks=RBF()).fit(X)
+    with pytest.raises(ValueError, match="points of equal length"):
+        NystroemMap("rbf:1", landmarks=[[1.0], [1.0, 2.0]]).fit(X)
+    with pytest.raises(TypeError, match="returned a int"):
+        NystroemMap("rbf:1", landmarks=lambda *_: 3).fit(X)

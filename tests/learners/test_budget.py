@@ -16,6 +16,7 @@ from kernlets import (
     Linear,
     LinearDependence,
     Polynomial,
+    ReducedKernelDL,
     ResidualClassifier,
     datasets,
     load,
@@ -470,3 +471,34 @@ def test_bad_input(X):
         learner(admission=Admission(repeats="often")).fit(X)
     with pytest.raises(ValueError, match="no non-zero samples"):
         learner(Linear()).partial_fit(np.zeros((3, 6)))
+
+
+def test_atoms_on_a_budget_of_one_anchor_have_unit_norm(rng):
+    model = BudgetKernelDL(
+        "poly:2", 5, n_nonzero_coefs=1, budget=1, max_iter=2, random_state=39
+    )
+    model.fit(np.abs(rng.standard_normal((8, 3))))
+    coefs, anchors = model.dictionary_.coefs, model.dictionary_.anchors
+    squares = np.diag(coefs @ model.kernel_(anchors) @ coefs.T)
+    np.testing.assert_allclose(squares, 1, atol=1e-3)
+
+
+def test_fewer_samples_near_the_anchors_than_atoms():
+    far = np.array([[0.0, 0.0], [0.1, 0.0], [1e3, 0.0]])
+    model = ReducedKernelDL("rbf:1", 3, anchors=far[:2], n_nonzero_coefs=1, max_iter=2)
+    with pytest.warns(UserWarning, match="n_components=3 is more than the 2"):
+        model.fit(far)
+    assert model.dictionary_.n_atoms == 2
+
+
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+def test_the_inverse_over_dependent_anchors_stays_finite(loops, rng):
+    line = 500 * rng.standard_normal((60, 1)) * rng.standard_normal(5)
+    budget = Budget(update="feature", pruning="merge")
+    model = BudgetKernelDL("rbf:1000", 3, budget=budget)
+    with options(loops=loops):
+        model.set_params(max_iter=1, random_state=0).fit(line)
+    stock = model.stock_
+    jittered = stock.matrix + 1.5e-8 * np.eye(len(stock))
+    error = jittered @ stock.inverse @ np.ones(len(stock)) - 1
+    assert len(stock) > 15 and np.abs(error).max() < 0.01

@@ -21,10 +21,13 @@ from kernlets import (
     Polynomial,
     ResidualClassifier,
     SRCClassifier,
+    Threshold,
     options,
 )
 from kernlets.coders import encode
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
+from kernlets.learners.rls import Recursion
+from kernlets.loops import table
 from kernlets.updates import KSVDUpdate
 from papers.written import exact_kernel_ksvd, kernel_omp
 
@@ -332,3 +335,54 @@ def test_pursuit_of_the_table_is_omp_in_feature_space(X, rng):
     expected = OMP(3).solve(A.T @ K @ A, k_new @ A, np.ones(4)).toarray()
     for code, k_z in zip(expected, k_new, strict=True):
         np.testing.assert_allclose(kernel_omp(K, A, k_z, 3), code, atol=1e-9)
+
+
+@pytest.mark.parametrize("coder", [Lasso(0.01), Threshold(0.5, "hard")])
+@pytest.mark.parametrize("loops", ["reference", "numba"])
+def test_atoms_over_samples_on_a_line_keep_their_norm(rng, coder, loops):
+    """Where others explain all, what is left for an atom is rounding."""
+    x = rng.standard_normal((13, 1))
+    with options(loops=loops):
+        model = KernelKSVD("precomputed", 4, coder=coder, max_iter=3, random_state=31)
+        gram = model.fit(x @ x.T).dictionary_
+    atoms = gram.coefs @ (x @ x.T) @ gram.coefs.T
+    np.testing.assert_allclose(np.diag(atoms), 1, atol=1e-6)
+
+
+def test_atoms_that_are_differences_of_near_equal_samples_have_unit_norm(rng):
+    """In float32 their squared norms were off by up to 15 %."""
+    coder = Threshold(alpha=1e-4)
+    for _ in range(5):
+        X = (1 + 1e-3 * rng.standard_normal((20, 2))).astype(np.float32)
+        model = KernelKSVD("rbf:1", 2, coder=coder, max_iter=1, random_state=2).fit(X)
+        squares = np.diag(model.dictionary_.gram())
+        np.testing.assert_allclose(squares, 1, atol=3e-4)
+
+
+def test_an_atom_that_the_samples_cancel_out():
+    state = Recursion(np.array([[0.0], [2.0]]), np.eye(2))
+    found = state.with_unit_atoms(np.array([[-1.0], [1.0]]))
+    assert found.atoms.tolist() == [[-1.0], [1.0]]
+    assert found.covariance.tolist() == [[1.0, 0.0], [0.0, 0.25]]
+
+
+@pytest.mark.parametrize("library", ["reference", "numba"])
+@pytest.mark.parametrize("n", [60, 500])
+def test_atoms_of_samples_that_are_alike(library, n):
+    """What is left beside the atom of their mean is rounding, and no direction."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        K = 1 - 1e-7 * np.abs(rng.standard_normal((n, n)))
+        K = np.minimum(K, K.T).astype("f4")
+        np.fill_diagonal(K, 1)
+        coefs = np.zeros((2, n), "f4")
+        coefs[0], coefs[1, 0] = 1 / n, 1
+        products = coefs @ K
+        values = np.ones((n, 2), "f4")
+        values[:, 1] = 1e-4 * (1 + 0.3 * rng.standard_normal(n))
+        places, order = np.tile(np.arange(2, dtype=np.int32), (n, 1)), np.array([1])
+        gram = products @ coefs.T
+        sweep = table.gram_sweep.loop(library)
+        sweep(K, coefs, products, gram, places, values, order, False)
+        atom = coefs[1].astype(float)
+        assert abs(atom @ K.astype(float) @ atom - 1) < 0.1

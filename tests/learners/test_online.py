@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -558,3 +560,28 @@ def test_mini_batches_of_rows_beat_the_update_from_all_rows():
     schedule = Schedule(batch_size=n // 20, forgetting=1 - 4 / n)
     batches = OnlineDictionary(m, q, schedule=schedule, **how).fit(X)
     assert batches.reconstruction_error(X) < whole.reconstruction_error(X)
+
+
+def test_recursion_after_a_huge_row(rng):
+    X = rng.standard_normal((60, 16))
+    X[7] *= 1e9
+    for seed in range(8):
+        model = RLSDictionary(
+            8, max_iter=3, schedule="batch_size=1", random_state=seed
+        ).fit(X)
+        assert np.isfinite(model.components_).all()
+
+
+def test_sums_of_a_stream_that_overflow_are_refused_and_not_kept(rng, tmp_path):
+    rows = rng.standard_normal((40, 5)).astype(np.float32) * np.float32(6e17)
+    np.save(tmp_path / "rows.npy", rows)
+    X = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    model = OnlineDictionary(3, n_nonzero_coefs=1, random_state=0).partial_fit(X)
+    before = model.statistics_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="sums over the samples overflow"):
+            for _ in range(40):
+                before = model.statistics_
+                model.partial_fit(X)
+    assert model.statistics_ is before and np.isfinite(before.codes_gram).all()

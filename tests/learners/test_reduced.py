@@ -14,11 +14,14 @@ from kernlets import (
     OMP,
     RBF,
     Anchors,
+    Budget,
+    BudgetKernelDL,
     Callable,
     KernelKSVD,
     Linear,
     Polynomial,
     ReducedKernelDL,
+    UnitNorm,
     options,
 )
 from kernlets.coders import encode
@@ -566,3 +569,30 @@ def test_anchors_of_histogram_kernels_stay_histograms(kernel, rate, anchors, rng
     ).fit(X)
     assert (learner.anchors_ >= 0).all()
     assert np.isfinite(learner.transform(X)).all()
+
+
+def test_coefficients_over_dependent_anchors_stay_small():
+    """With 20 anchors in three dimensions the norms were made of rounding errors."""
+    budget = Budget(admission="cost", update="feature", pruning="error")
+    for seed in (0, 5, 26):
+        X = np.random.default_rng(seed).standard_normal((33, 3))
+        model = BudgetKernelDL(
+            "linear", 3, n_nonzero_coefs=1, max_iter=6, budget=budget, random_state=58
+        )
+        dictionary = model.fit(UnitNorm().fit_transform(X)).dictionary_
+        assert len(dictionary.anchors) > 10
+        assert np.abs(dictionary.coefs).sum(axis=1).max() < 1e6
+        atoms = dictionary.coefs @ dictionary.anchors
+        np.testing.assert_allclose((atoms**2).sum(axis=1), 1, atol=2e-4)
+
+
+def test_coefficients_of_first_anchors_that_are_no_rows(rng):
+    for init in (np.array(3), np.empty((0, 4))):
+        with pytest.raises(ValueError, match="a row for each of the first anchors"):
+            BudgetKernelDL("rbf:1", init=init).fit(rng.standard_normal((20, 3)))
+
+
+@pytest.mark.parametrize("n", [np.int64(5), np.int32(5)])
+def test_a_number_of_anchors_may_be_one_of_numpy(n, rng):
+    model = ReducedKernelDL("rbf:1", 3, anchors=n).fit(rng.standard_normal((60, 4)))
+    assert len(model.anchors_) == 5

@@ -158,3 +158,12 @@ def test_bad_parameters_are_refused(X):
         FourierMap(sampling="halton").fit(X)
     with pytest.raises(ValueError, match="at most"):
         FourierMap(sampling="quasi", n_components=2).fit(np.ones((2, 30_000)))
+
+
+def test_numbers_of_frequencies_may_be_those_of_numpy(rng):
+    X = rng.standard_normal((20, 3))
+    how = {"kernel": "laplacian:1", "sampling": "quasi", "random_state": 0}
+    found = FourierMap(**how, n_components=np.int64(10)).fit_transform(X)
+    np.testing.assert_array_equal(
+        found, FourierMap(**how, n_components=10).fit_transform(X)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 
 import numpy as np
@@ -14,10 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from typer.testing import CliRunner
 
-from kernlets import Blocks, Standardize, load
+from kernlets import Blocks, IKAMap, Standardize, load
 from kernlets.cli.app import app
 from kernlets.cli.recipe import choose_scale
 from kernlets.datasets import Table, remove_mean_and_normalize
+from kernlets.preimage import over_landmarks
 
 
 def columns(rng, n=300):
@@ -144,3 +146,20 @@ def test_detectors_scale_by_themselves(tmp_path):
     said = run(*command, "--method", "outliers")
     assert "none (the detector has its own" in said
     assert type(load(tmp_path / "m")).__name__ == "DictionaryOutlierDetector"
+
+
+def test_features_that_overflow_on_the_way_back_do_not_warn():
+    X = 1e-9 * np.random.default_rng(0).standard_normal((60, 2)).astype(np.float32)
+    model = IKAMap(n_components=4, n_samples=28, landmarks="diagonal", random_state=15)
+    model.fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        over_landmarks(model, np.full((3, 4), 3e38, np.float32))
+
+
+def test_columns_too_large_for_squares_are_refused_without_a_warning():
+    X = np.array([[1e200, 1.0], [-1e200, 2.0], [0.0, 3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="overflow in float64: divide X"):
+            Standardize().fit(X)

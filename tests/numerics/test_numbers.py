@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 
 from kernlets import (
@@ -40,13 +41,19 @@ from kernlets import (
     RLSDictionary,
     Schedule,
     SRCClassifier,
+    options,
     registry,
 )
+from kernlets.base.estimator import Estimator
+from kernlets.classifiers import OrthogonalAtoms
+from kernlets.data.sparse_rows import _sparse_variance
 from kernlets.kernels import RBF, Polynomial, Sigmoid
 from kernlets.landmarks import SAMPLERS
 from kernlets.learners.loop import Monitor
 from kernlets.learners.rls import Recursion
+from kernlets.maps import ConvolutionMap
 from kernlets.numerics.scaling import lengths, power_of_two, typical_length, unit_rows
+from kernlets.numerics.threads import parallel
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIBRARIES = pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -530,3 +537,82 @@ def _huge(dtype):
 )
 def test_float64_is_advised_to_those_who_do_not_use_it(said, dtype):
     assert ("pass float64" in said(dtype)) == (dtype == np.float32)
+
+
+def test_the_variance_of_huge_sparse_rows_is_infinite_without_a_warning():
+    X = sparse.csr_array(np.array([[1e308, 0.0], [0.0, 1e308]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _sparse_variance(X, None) == np.inf
+
+
+def test_numbers_of_numpy_keep_the_type_of_the_rows(rng):
+    X = rng.standard_normal((13, 6)).astype(np.float32)
+    for alpha in (np.int64(2), np.float64(0.1)):
+        model = OrthogonalDictionary(5, alpha=alpha, max_iter=2, random_state=0)
+        assert model.fit(X).transform(X).dtype == np.float32
+
+
+def test_what_ends_in_a_refusal_does_not_warn_before(rng):
+    X, y = rng.standard_normal((60, 16)), np.arange(60) % 2
+    huge = np.array([[1e30, 0, 0]] + [[1, 2, 3]] * 5, dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        with pytest.raises(ValueError, match="not finite"):
+            KSADClassifier(
+                dictionary=OrthogonalAtoms(beta2=1e300, max_iter=2), random_state=0
+            ).fit(X, y)
+        with pytest.raises(ValueError, match="overflow"):
+            NystroemMap("poly:2", n_landmarks=4, random_state=0).fit(huge)
+
+
+def test_the_fourth_power_of_large_samples(rng):
+    X = rng.standard_normal((30, 4)) * 1e90
+    model = KSADClassifier(
+        "linear", OrthogonalAtoms(max_iter=2, between="norm"), random_state=0
+    )
+    with pytest.raises(ValueError, match="UnitNorm"):
+        model.fit(X, np.arange(30) % 2)
+
+
+def test_a_penalty_beyond_float32():
+    gram, corr = np.eye(3, dtype="f4"), np.ones((1, 3), "f4")
+    codes = Lasso(1e300).solve(gram, corr, np.full(1, 3, "f4"))
+    assert codes.toarray().tolist() == [[0, 0, 0]]
+
+
+def test_convolutions_that_overflow():
+    series = [np.array([1.7e308, -1.7e308] * 8), np.ones(16)]
+    with pytest.raises(ValueError, match="z_normalize"):
+        ConvolutionMap(20, random_state=0).fit_transform(series)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_estimators_are_silent_where_numbers_overflow(n_threads):
+    class Overflowing(Estimator):
+        def fit(self, X, y=None):
+            parts = [np.float32(1e30), X, -X]
+            with np.errstate():  # threads have settings of their own
+                return parallel(np.square, parts), np.square(X), X / (X - X)
+
+    X = np.full((2, 2), 1e30, np.float32)
+    with options(n_threads=n_threads), warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        Overflowing().fit(X)
+        with np.errstate(all="raise"):
+            Overflowing().fit(X)
+            with pytest.raises(FloatingPointError):
+                np.square(X)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_matrix_that_lapack_gives_up_is_refused_with_advice(library):
+    linalg = pytest.importorskip(library, reason=f"{library} is not installed").linalg
+    singular = pytest.importorskip(library).zeros((2, 2))
+
+    class Singular(Estimator):
+        def fit(self, X, y=None):
+            return linalg.inv(singular)
+
+    with pytest.raises(ValueError, match=r"cannot be factored .*ingular"):
+        Singular().fit(None)

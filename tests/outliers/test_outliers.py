@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
@@ -480,3 +482,15 @@ def test_awkward_rows_get_finite_scores(kind, novelty, rng):
     assert np.isfinite(found.explain(X[:2])[0].contributions).all()
     if kind == "one value of 1e30":
         assert found.decision_scores_.argmax() == 0
+
+
+def test_rows_too_large_for_any_score_are_the_most_abnormal(rng):
+    X = rng.standard_normal((60, 16))
+    X[0] = 1.7e308 * np.sign(X[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        model = DictionaryOutlierDetector(random_state=0).fit(X)
+        assert model.decision_function(X).argmin() == 0
+        odds = model.predict_proba(X)
+        model.decision_function(np.flip(X))
+    assert np.isfinite(odds).all() and odds[0, 1] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -125,7 +126,7 @@ class Anchors(BaseEstimator):
         """Return the anchors before the first iteration."""
         if isinstance(self.start, str):
             anchors = self._named_anchors(kernel, X, n_atoms, max_iter, rng, weights)
-        elif isinstance(self.start, BaseEstimator):
+        elif hasattr(self.start, "fit"):
             anchors = _learned_atoms(clone(self.start), X, rng, weights)
         else:
             anchors = check_points(self.start, X, "anchors")
@@ -174,7 +175,7 @@ def as_anchors(value: Any) -> Anchors:
     if isinstance(value, str):
         kind, params = parse("anchors", value, dict.fromkeys(NAMES, Anchors))
         return kind(**{"start": value.partition(":")[0].strip().lower(), **params})
-    return Anchors(value) if isinstance(value, int) else Anchors(start=value)
+    return Anchors(value) if isinstance(value, Integral) else Anchors(start=value)
 
 
 NAMED["anchors"] = as_anchors
