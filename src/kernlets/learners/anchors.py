@@ -175,7 +175,7 @@ def as_anchors(value: Any) -> Anchors:
     if isinstance(value, str):
         kind, params = parse("anchors", value, dict.fromkeys(NAMES, Anchors))
         return kind(**{"start": value.partition(":")[0].strip().lower(), **params})
-    return Anchors(value) if isinstance(value, Integral) else Anchors(start=value)
+    return Anchors(int(value)) if isinstance(value, Integral) else Anchors(start=value)
 
 
 NAMED["anchors"] = as_anchors
