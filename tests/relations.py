@@ -743,6 +743,7 @@ WIDTH_DECIDES = {
     "DictionaryOutlierDetector": "its defaults follow the number of features",
     "StreamOutlierDetector": "its defaults follow the number of features",
     "AutoDictionaryClassifier": "its candidates follow the number of features",
+    "PatchDictionaryMap": "its features are the pixels of an image",
 }
 
 

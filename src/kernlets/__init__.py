@@ -49,6 +49,7 @@ _HOMES = {
     ),
     "outliers": "DictionaryOutlierDetector StreamOutlierDetector",
     "imputation": "DictionaryImputer GrossErrorMask",
+    "images.patch_map": "PatchDictionaryMap",
     "io": "save load",
     "export": "to_onnx",
     "config": "options",

@@ -19,6 +19,7 @@ from .config import options as options
 from .dictionaries import ExplicitDictionary as ExplicitDictionary
 from .dictionaries import KernelDictionary as KernelDictionary
 from .export import to_onnx as to_onnx
+from .images.patch_map import PatchDictionaryMap as PatchDictionaryMap
 from .imputation import DictionaryImputer as DictionaryImputer
 from .imputation import GrossErrorMask as GrossErrorMask
 from .kernels import Callable as Callable

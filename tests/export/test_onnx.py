@@ -67,6 +67,7 @@ REFUSED = {
     "FDDL": "FDDLClassifier cannot be exported: use ResidualClassifier",
     "StreamOutlierDetector": "Detector cannot be exported: use DictionaryOutlier",
     "DictionaryImputer": "DictionaryImputer cannot be exported: export the steps",
+    "PatchDictionaryMap": "PatchDictionaryMap cannot be exported: export the steps",
     "GrossErrorMask": "GrossErrorMask cannot be exported: export the steps",
 }
 KERNELS = [

@@ -53,7 +53,7 @@ ALLOWED |= {
     | {"imputation"},  # in front of the winner, where rows have gaps
     "outliers": GROUND | {"kernels", "dictionaries", "learners"},
     "imputation": GROUND | {"kernels", "learners"},
-    "images": GROUND | {"dictionaries", "coders", "learners"},
+    "images": GROUND | {"maps", "dictionaries", "coders", "learners"},
     "export": GROUND
     | {"kernels", "maps", "dictionaries", "coders", "learners", "classifiers"}
     | {"outliers", "io"},

@@ -46,9 +46,7 @@ class CoordinateUpdate(AtomUpdate):
             )
         atoms, gain = coordinate_sweep(coded.codes_gram, coded.cross, dictionary.atoms)
         improved = dictionary.with_weights(atoms)
-        dictionary = refresh_from(
-            coded, improved, self.min_uses, self.max_coherence
-        )
+        dictionary = refresh_from(coded, improved, self.min_uses, self.max_coherence)
         return Step(dictionary, coded.error - gain, improved)
 
 

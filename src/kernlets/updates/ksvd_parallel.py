@@ -84,9 +84,7 @@ class ParallelKSVDUpdate(AtomUpdate):
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
         improved = normalize(moved, dictionary)
-        dictionary = refresh_from(
-            coded, improved, self.min_uses, self.max_coherence
-        )
+        dictionary = refresh_from(coded, improved, self.min_uses, self.max_coherence)
         if self.positive_atoms:
             dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         return Step(dictionary, error, improved, lengths=atom_lengths(moved))

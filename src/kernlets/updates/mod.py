@@ -42,9 +42,7 @@ class MODUpdate(AtomUpdate):
         moved = dictionary.with_weights(weights)
         error = coded.error + fit_term(coded, moved) - fit_term(coded, dictionary)
         improved = normalize(moved, dictionary)
-        dictionary = refresh_from(
-            coded, improved, self.min_uses, self.max_coherence
-        )
+        dictionary = refresh_from(coded, improved, self.min_uses, self.max_coherence)
         return Step(dictionary, error, improved, lengths=atom_lengths(moved))
 
 
