@@ -1192,6 +1192,40 @@ def _is_taken(ready: Any, method: str, rows: Any) -> bool:
     return True
 
 
+#: What a fit draws from blocks and chunks in another way than from an array.
+DRAWN_IN_PARTS = {
+    "BudgetKernelDL": "rows of blocks are taken in their order",
+    **dict.fromkeys(
+        ("NystroemMap", "IKAMap", "HybridMap"), "each block gives a share of landmarks"
+    ),
+    **dict.fromkeys(
+        ("FourierMap", "FastfoodMap"), "an open bandwidth is that of sampled rows"
+    ),
+}
+
+
+def containers_of_fitted_rows(model: Any, data: Data) -> None:
+    """What is learned does not depend on the container of the rows of a fit."""
+    draws = any(type(part).__name__ in DRAWN_IN_PARTS for part in parts(model))
+    with TemporaryDirectory(prefix="kernlets-") as folder:
+        for name in _containers(data.X, Path(folder)):
+
+            def fitted_to(d: Data, name: str = name) -> Answers:
+                rows = _containers(d.X, Path(folder))[name]
+                return _fit_answers(model, replace(d, X=rows))
+
+            if name not in IN_PARTS or (not draws and _is_answered(fitted_to, data)):
+                compare(partial(_fit_answers, model), fitted_to, data)
+
+
+def _is_answered(fitted_to: Callable[[Data], Answers], data: Data) -> bool:
+    try:
+        fitted_to(data)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
 def whole_numbers(model: Any, data: Data) -> None:
     """Integers are the floating-point numbers that they stand for, bit by bit."""
     with np.errstate(all="ignore"):
@@ -1236,7 +1270,8 @@ RELATIONS: dict[str, Callable[[Any, Data], None]] = {
         *(fitted_again, saved_and_loaded, stream_saved_midway),
         *(fit_transform_in_one, fit_predict_in_one),
         *(inputs_left_alone, results_left_alone, seeds_decide, layouts, sparse_rows),
-        *(containers_of_new_rows, whole_numbers, single_precision),
+        *(containers_of_new_rows, containers_of_fitted_rows),
+        *(whole_numbers, single_precision),
     )
 }
 
