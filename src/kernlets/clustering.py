@@ -58,6 +58,7 @@ def lloyd(
 ) -> Array:  # (m, p)
     """Centres after `max_iter` rounds of assigning rows and taking means.
 
+    So many rounds are no promise of a tolerance; they end early where centres rest.
     A centre that is nearest to no row stays where it is. With ``share < 1`` only so
     many of the rows count, drawn by `seed`, the same ones in each round.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import nnls
+from sklearn.datasets import load_digits
 
 from kernlets import KSVD, MOD, OMP, KernelKSVD
 from kernlets.loops import table
@@ -70,6 +71,20 @@ def test_without_a_limit_it_is_non_negative_least_squares(library, rng):  # noqa
     best = np.array([nnls(atoms.T, x)[0] for x in X])
     assert 0 < (best > 0).mean() < 0.9
     np.testing.assert_allclose(dense(indices, values, 15), best, atol=1e-9)
+
+
+def test_no_pursuit_ends_because_of_its_number_of_tries(monkeypatch, rng):
+    """Two atoms for each non-zero are enough; three are allowed."""
+    digits = load_digits().data[::12]
+    digit_atoms = digits[:60] / np.linalg.norm(digits[:60], axis=1, keepdims=True)
+    assert reference.TRIES > 2
+    for samples, D in (problem(rng, n=30, m=40), (digits[60:80], digit_atoms)):
+        results = []
+        for tries in (2, 100):
+            monkeypatch.setattr(reference, "TRIES", tries)
+            found = reference.positive_omp(*products(samples, D), len(D), 1e-6)
+            results.append(dense(*found[:2], len(D)))
+        np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -465,3 +465,9 @@ def test_lazy_rows_are_collected(rng, tmp_path):
     np.save(tmp_path / "rows.npy", rng.standard_normal((50, 4)))
     rows = LazyRows(np.load(tmp_path / "rows.npy", mmap_mode="r"), sparse.csr_array)
     assert load_values(rows).toarray().shape == (50, 4)
+
+
+@pytest.mark.parametrize("blocks", [[np.ones((3, 2))], iter([np.ones((3, 2))])])
+def test_blocks_that_are_no_function_are_refused(blocks):
+    with pytest.raises(TypeError, match="a list of blocks needs no Blocks"):
+        Blocks(blocks)

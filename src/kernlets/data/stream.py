@@ -70,6 +70,12 @@ class Blocks:
     def __init__(
         self, read: Callable[[], Iterable[Array]], n_rows: int | None = None
     ) -> None:
+        if not callable(read):
+            raise TypeError(
+                f"Blocks: read is a {type(read).__name__}, not a function that returns "
+                "a new iterator of blocks: write Blocks(lambda: iter(blocks)); a list "
+                "of blocks needs no Blocks"
+            )
         self.read = read
         self.n_rows = n_rows
 
