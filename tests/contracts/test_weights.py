@@ -419,6 +419,17 @@ def test_what_cannot_be_weighted_says_so():
         SRCClassifier("precomputed").fit(KERNEL(X), y, sample_weight=weights)
 
 
+@pytest.mark.parametrize("Learner", [KSVD, MOD, OnlineDictionary, KernelKSVD])
+def test_weights_beyond_the_largest_count_are_refused(Learner, rng):
+    X, weights = rng.standard_normal((16, 3)), rng.integers(1, 9, 16) / 8.0
+    model = Learner(n_components=3, max_iter=2, random_state=0)
+    codes = model.fit(X, sample_weight=2.0**49 * weights).transform(X)
+    assert np.isfinite(codes).all() and (codes != 0).any()
+    for large in (1e17, 1e300, 1e308):
+        with pytest.raises(ValueError, match="divide the weights"):
+            model.fit(X, sample_weight=large * weights)
+
+
 def test_weights_beyond_the_numbers_of_the_samples(rng):
     X = rng.standard_normal((12, 3)).astype("f4")
     with pytest.raises(ValueError, match="lambda2=1e\\+300"):

@@ -18,6 +18,7 @@ from .stream import is_blocks
 
 Weights = np.ndarray | None  # (n,) float64
 MOST_NUMBERS = 10**7  # `row_numbers_by_weight` returns at most so many
+LARGEST_SUM = 2.0**53  # whole numbers beyond are not exact in float64
 
 
 def check_weights(sample_weight: Any, X: Any) -> Weights:  # (n,)
@@ -54,6 +55,12 @@ def _refuse_impossible(weights: np.ndarray) -> None:
         raise ValueError("sample_weight must be finite and not negative")
     if not weights.any():
         raise ValueError("sample_weight is zero for all samples: nothing to learn from")
+    with np.errstate(over="ignore"):
+        if weights.sum() > LARGEST_SUM:
+            raise ValueError(
+                "the sum of sample_weight is more than 2**53, the largest count of "
+                "samples: divide the weights by the largest one"
+            )
 
 
 def nonzero_weight_rows(X: Any, weights: Weights) -> np.ndarray | None:
