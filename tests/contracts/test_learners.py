@@ -155,7 +155,8 @@ def test_what_a_callback_sees_does_not_change_later(Learner, xp, rng):
 
 
 def test_verbose_prints_the_error(Learner, rng, capsys):
-    Learner(6, 2, max_iter=2, verbose=True, random_state=0).fit(samples(rng))
+    schedule = Schedule(verbose=True)
+    Learner(6, 2, max_iter=2, schedule=schedule, random_state=0).fit(samples(rng))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2 and Learner.__name__ in lines[0] and "1/2" in lines[0]
 

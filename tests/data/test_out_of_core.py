@@ -186,7 +186,7 @@ def test_learning_from_lazy_rows(learner, X, disk):
 )
 def test_long_passes_say_how_far_they_are(learner, disk, monkeypatch, capsys):
     monkeypatch.setattr("kernlets.base.progress.SECONDS", 0.0)  # as if they were
-    clone(learner).set_params(verbose=True, random_state=0).fit(disk)
+    clone(learner).set_params(schedule__verbose=True, random_state=0).fit(disk)
     said = [line for line in capsys.readouterr().out.splitlines() if " rows/s" in line]
     assert said[-1].startswith(f"{type(learner).__name__}: 4,000 of 4,000 rows")
     assert said[-1].endswith("0:00:00 left")

@@ -244,7 +244,8 @@ def test_seconds_go_on(tmp_path: Path, kept: list[str], capsys: Any) -> None:
 
     def fit() -> Any:
         with options(checkpoint=tmp_path):
-            return KSVD(8, 2, max_iter=6, random_state=0, verbose=True).fit(X)
+            learner = KSVD(8, 2, max_iter=6, random_state=0, schedule="verbose=True")
+            return learner.fit(X)
 
     killed_after(3, kept, fit)
     seconds = fit().history_["seconds"]
@@ -289,7 +290,7 @@ def test_other_parameters_are_refused(name: str, tmp_path: Path) -> None:
 def test_parameters_that_do_not_matter_may_change(tmp_path: Path) -> None:
     X, _ = samples()
     callback, sparse = {"schedule__callback": print}, {"sparse_output": True}
-    for change in ({}, {"verbose": True}, callback, sparse):
+    for change in ({}, {"schedule__verbose": True}, callback, sparse):
         with options(checkpoint=tmp_path):
             KSVD(8, 2, max_iter=1, random_state=0).set_params(**change).fit(X)
 
@@ -458,6 +459,6 @@ def test_descriptions_tell_values_apart() -> None:
     assert len(set(texts)) == len(values)
     assert texts == [describe_value(value) for value in values]
     printing = KSVD(3, schedule=Schedule(callback=print))
-    verbose = KSVD(3, verbose=True)
+    verbose = KSVD(3, schedule=Schedule(verbose=True))
     assert describe_value(printing) == describe_value(verbose)
     assert " at 0x" not in describe_value([object(), samples, lambda: 3])

@@ -373,8 +373,8 @@ def test_a_checkpoint_sets_no_parameters(tmp_path: Path) -> None:
     model = RESUMED["RLS"]
     file = interrupted(model, tmp_path)
     state = load_state(file)
-    state["learned"]["verbose"] = True
+    state["learned"]["sparse_output"] = True
     save_state(state, file)
     with options(checkpoint=tmp_path), pytest.raises(CheckpointError, match="else"):
         model.fit(*samples())
-    assert model.verbose is False
+    assert model.sparse_output is False

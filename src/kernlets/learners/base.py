@@ -55,7 +55,6 @@ class DictionaryLearner(
         "coder": [str, SparseCoder, None],
         "max_iter": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
-        "verbose": ["verbose"],
         "schedule": [str, Schedule, None],
         "sparse_output": ["boolean"],
     }
@@ -83,8 +82,8 @@ class DictionaryLearner(
     history_: dict[str, list[float]]
     n_iter_: int
 
-    _follows: ClassVar[tuple[str, ...]] = ("callback",)
-    """Parameters of a `Schedule` that this learner can follow."""
+    _follows: ClassVar[tuple[str, ...]] = ()
+    """Parameters of a `Schedule` that this learner can follow, besides `WATCHED_BY`."""
 
     _learns_missing: ClassVar[bool] = False
     """Whether rows to learn from may have missing values (NaN)."""

@@ -75,7 +75,7 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     budget : int or Budget
         Largest number of anchors, or also the rules of admission, update and pruning:
         ``Budget(40, "coherence", pruning="error")``.
-    schedule, random_state, verbose, sparse_output
+    schedule, random_state, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
@@ -139,7 +139,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         budget: int | Budget = 100,
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -151,7 +150,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self.budget = budget
         self.schedule = schedule
         self.random_state = random_state
-        self.verbose = verbose
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BudgetKernelDL:

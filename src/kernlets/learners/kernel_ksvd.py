@@ -26,7 +26,7 @@ class KernelKSVD(KernelLearner):
         function the samples may be strings, graphs or matrices.
     n_components : int, optional
         Number of atoms. Default: a quarter of the samples, at most 500.
-    n_nonzero_coefs, coder, max_iter, schedule, random_state, verbose, sparse_output
+    n_nonzero_coefs, coder, max_iter, schedule, random_state, sparse_output
         As in `KSVD`.
     init : {"samples", "normal"} or array of row numbers
         The training samples that serve as first atoms: random ones, or those given;
@@ -74,7 +74,6 @@ class KernelKSVD(KernelLearner):
         update: str | AtomUpdate = "ksvd",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         super().__init__(
@@ -86,7 +85,6 @@ class KernelKSVD(KernelLearner):
             init=init,
             schedule=schedule,
             random_state=random_state,
-            verbose=verbose,
             sparse_output=sparse_output,
         )
         self.update = update

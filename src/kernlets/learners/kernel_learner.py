@@ -107,7 +107,7 @@ class KernelLearner(KernelAtoms, BatchLearner):
         "init": [StrOptions({"samples", "normal"}), "array-like"],
     }
 
-    _follows = ("warm_up", "exchange", "tol", "n_init", "steady", "callback")
+    _follows = ("warm_up", "exchange", "tol", "n_init", "steady")
 
     def __init__(
         self,
@@ -120,7 +120,6 @@ class KernelLearner(KernelAtoms, BatchLearner):
         init: Any = "samples",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -131,7 +130,6 @@ class KernelLearner(KernelAtoms, BatchLearner):
         self.init = init
         self.schedule = schedule
         self.random_state = random_state
-        self.verbose = verbose
         self.sparse_output = sparse_output
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -14,7 +14,7 @@ class KernelMOD(KernelLearner):
     ----------
     kernel, n_components, init
         As in `KernelKSVD`.
-    n_nonzero_coefs, coder, max_iter, schedule, random_state, verbose, sparse_output
+    n_nonzero_coefs, coder, max_iter, schedule, random_state, sparse_output
         As in `KSVD`.
 
     Attributes

@@ -46,11 +46,10 @@ class KSVD(LinearLearner):
         `OnlineDictionary`; `kernlets list updates` shows all names.
     schedule : str or Schedule, optional
         How to train: warm-up, exchanges, several starts, a stop at rest or by a
-        callback; e.g. ``"warm_up=5,tol=1e-3"``. See `Schedule`.
+        callback, lines to watch it; e.g. ``"warm_up=5,tol=1e-3,verbose=True"``. See
+        `Schedule`.
     random_state : int, RandomState, Generator or None
         Seed of the first atoms and of replaced ones.
-    verbose : bool
-        Whether to print the error of each iteration.
     sparse_output : bool
         Whether `transform` returns a CSR matrix.
 
@@ -82,7 +81,7 @@ class KSVD(LinearLearner):
         "update": [str, AtomUpdate],
     }
 
-    _follows = ("warm_up", "exchange", "tol", "n_init", "steady", "callback")
+    _follows = ("warm_up", "exchange", "tol", "n_init", "steady")
 
     def __init__(
         self,
@@ -95,7 +94,6 @@ class KSVD(LinearLearner):
         update: str | AtomUpdate = "ksvd",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         super().__init__(
@@ -106,7 +104,6 @@ class KSVD(LinearLearner):
             init=init,
             schedule=schedule,
             random_state=random_state,
-            verbose=verbose,
             sparse_output=sparse_output,
         )
         self.update = update

@@ -63,7 +63,6 @@ class LinearAtoms(DictionaryLearner):
         init: Any = "samples",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         self.n_components = n_components
@@ -73,7 +72,6 @@ class LinearAtoms(DictionaryLearner):
         self.init = init
         self.schedule = schedule
         self.random_state = random_state
-        self.verbose = verbose
         self.sparse_output = sparse_output
 
     @abstractmethod

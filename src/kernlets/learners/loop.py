@@ -23,7 +23,7 @@ from ..data.rows import count_rows
 from ..io.checkpoint import Checkpoint
 from ..numerics.arrays import scalers_for
 from ..numerics.convergence import warn_unfinished
-from .schedule import Schedule, has_settled
+from .schedule import WATCHED_BY, Schedule, has_settled
 
 
 @dataclass
@@ -32,7 +32,6 @@ class Monitor:
 
     max_iter: int
     schedule: Schedule = field(default_factory=Schedule)
-    verbose: bool = False
     title: str = ""
     measure: str = "mean squared error"
     history: dict[str, list[float]] = field(
@@ -51,11 +50,13 @@ class Monitor:
     ) -> Monitor:
         """Create the monitor of a fit from the parameters of the estimator."""
         if schedule is None:
-            schedule = Schedule(callback=getattr(estimator, "callback", None))
+            watching: dict[str, Any] = {
+                name: getattr(estimator, name, None) for name in WATCHED_BY
+            }
+            schedule = Schedule(**watching)
         return cls(
             estimator.max_iter if max_iter is None else max_iter,
             schedule,
-            bool(getattr(estimator, "verbose", False)),
             type(estimator).__name__,
             measure,
             tasks=running(estimator),
@@ -69,7 +70,7 @@ class Monitor:
         """Continue after the iterations of an interrupted fit."""
         self.history = history
         self._start_time -= max(history["seconds"], default=0.0)
-        if self.verbose:
+        if self.schedule.verbose:
             print(f"{self.title}: resumed after iteration {self.n_iter}", flush=True)
 
     @property
@@ -106,7 +107,7 @@ class Monitor:
 
     def row_counter(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
         """Return contexts that count rows and show the count of long iterations."""
-        if not self.verbose:
+        if not self.schedule.verbose:
             return nullcontext
         n_rows = count_rows(X)
         clock = RowClock(self.title, n_rows and n_rows * (self.max_iter - self.n_iter))
@@ -130,7 +131,7 @@ class Monitor:
         self.history["seconds"].append(time.perf_counter() - self._start_time)
         for name, value in measures.items():
             self.history.setdefault(name, []).append(value)
-        if self.verbose:
+        if self.schedule.verbose:
             print(
                 f"{self.title} {iteration + 1}/{self.max_iter}: {self.measure} "
                 f"{objective:.6g}, {self.history['seconds'][-1]:.2f} s",

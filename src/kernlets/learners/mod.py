@@ -16,7 +16,7 @@ class MOD(LinearLearner):
     ----------
     n_components, n_nonzero_coefs, coder, max_iter, init
         As in `KSVD`.
-    schedule, random_state, verbose, sparse_output
+    schedule, random_state, sparse_output
         As in `KSVD`.
 
     Attributes
@@ -33,7 +33,7 @@ class MOD(LinearLearner):
     True
     """
 
-    _follows = ("warm_up", "exchange", "tol", "n_init", "steady", "callback")
+    _follows = ("warm_up", "exchange", "tol", "n_init", "steady")
 
     def _atom_update(self) -> AtomUpdate:
         return MODUpdate()

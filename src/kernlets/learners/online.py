@@ -45,7 +45,7 @@ class OnlineDictionary(StreamLearner):
     schedule : str or Schedule, optional
         The size of mini-batches and the forgetting of earlier ones; e.g.
         ``"batch_size=100,forgetting=0.999"``. See `Schedule`.
-    random_state, verbose, sparse_output
+    random_state, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes
@@ -104,7 +104,6 @@ class OnlineDictionary(StreamLearner):
         update: str | AtomUpdate = "coordinate",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         super().__init__(
@@ -115,7 +114,6 @@ class OnlineDictionary(StreamLearner):
             init=init,
             schedule=schedule,
             random_state=random_state,
-            verbose=verbose,
             sparse_output=sparse_output,
         )
         self.update = update

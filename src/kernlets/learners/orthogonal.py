@@ -38,7 +38,7 @@ class OrthogonalDictionary(LinearLearner):
     alpha : float
         Soft threshold of the correlations if neither `n_nonzero_coefs` nor `coder` is
         given.
-    max_iter, init, schedule, random_state, verbose, sparse_output
+    max_iter, init, schedule, random_state, sparse_output
         As in `KSVD`. The first atoms are made orthonormal.
 
     Attributes
@@ -63,7 +63,7 @@ class OrthogonalDictionary(LinearLearner):
         "alpha": [NOT_NEGATIVE],
     }
 
-    _follows = ("tol", "callback")
+    _follows = ("tol",)
 
     def __init__(
         self,
@@ -76,7 +76,6 @@ class OrthogonalDictionary(LinearLearner):
         init: Any = "samples",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         super().__init__(
@@ -87,7 +86,6 @@ class OrthogonalDictionary(LinearLearner):
             init=init,
             schedule=schedule,
             random_state=random_state,
-            verbose=verbose,
             sparse_output=sparse_output,
         )
         self.alpha = alpha

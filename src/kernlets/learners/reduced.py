@@ -79,7 +79,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         The number of anchors; or the first ones: "dictionary", "kmeans" or "samples",
         also with their number (``"kmeans:60"``), a learner or points. `Anchors` says
         as well whether and how they move: ``Anchors(60, descent=True)``.
-    schedule, random_state, verbose, sparse_output
+    schedule, random_state, sparse_output
         As in `KSVD`.
 
     Attributes
@@ -116,7 +116,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         "anchors": [str, AT_LEAST_1, Anchors, TRANSFORMER, "array-like"],
     }
 
-    _follows = ("tol", "callback")
+    _follows = ("tol",)
 
     def __init__(
         self,
@@ -130,7 +130,6 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         anchors: Any = "dictionary",
         schedule: str | Schedule | None = None,
         random_state: Any = None,
-        verbose: bool = False,
         sparse_output: bool = False,
     ) -> None:
         self.kernel = kernel
@@ -142,7 +141,6 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         self.anchors = anchors
         self.schedule = schedule
         self.random_state = random_state
-        self.verbose = verbose
         self.sparse_output = sparse_output
 
     @classmethod

@@ -52,7 +52,7 @@ class RLSDictionary(StreamLearner):
         ``Schedule(batch_size=100, forgetting=Forgetting(0.99, "linear", 50_000))`` for
         λ from 0.99 up to 1. Each atom should be used many times within 1 / (1 − λ)
         samples. An atom that is not used does not change. See `Schedule`.
-    random_state, verbose, sparse_output
+    random_state, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
     Attributes

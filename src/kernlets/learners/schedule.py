@@ -21,6 +21,7 @@ from ..sklearn_base import BaseEstimator
 EXCHANGE_INTERVAL = 5  # iterations from one exchange of atoms to the next
 EXCHANGE_SHARE = 0.7  # exchanges end after this share: new atoms need iterations
 PENALTY_FACTOR = 10.0  # raises the penalty of Lasso when a warm-up begins
+WATCHED_BY = ("verbose", "callback")  # parameters that all learners follow
 WINDOW = 3  # iterations within which the error must fall for a fit to go on
 
 #: curve -> the remaining share of 1 − start after t horizons
@@ -154,6 +155,8 @@ class Schedule(BaseEstimator):
     forgetting : float or Forgetting
         Factor λ by which each new sample of a stream multiplies the weight of all
         earlier ones; or `Forgetting`, a factor that rises to 1.
+    verbose : bool
+        Whether to print the error of each iteration.
     callback : callable, optional
         Called after each iteration with a dict (``iteration``, ``objective``,
         ``dictionary``); a true result stops the fit.
@@ -163,7 +166,7 @@ class Schedule(BaseEstimator):
     `KSVD`, `MOD`, `KernelKSVD` and `KernelMOD` follow `warm_up`, `exchange`, `tol`,
     `n_init` and `steady`; `OnlineDictionary` and `RLSDictionary` follow `batch_size`
     and `forgetting`; `OrthogonalDictionary` and `ReducedKernelDL` follow `tol`. All
-    learners follow `callback`.
+    learners follow `verbose` and `callback`.
 
     Examples
     --------
@@ -183,6 +186,7 @@ class Schedule(BaseEstimator):
         "steady": ["boolean"],
         "batch_size": [AT_LEAST_1],
         "forgetting": [SHARE, Forgetting],
+        "verbose": ["verbose"],
         "callback": [Callable, None],
     }
 
@@ -196,6 +200,7 @@ class Schedule(BaseEstimator):
         steady: bool = False,
         batch_size: int = 256,
         forgetting: float | Forgetting = 1.0,
+        verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:
         self.warm_up = warm_up
@@ -205,12 +210,13 @@ class Schedule(BaseEstimator):
         self.steady = steady
         self.batch_size = batch_size
         self.forgetting = forgetting
+        self.verbose = verbose
         self.callback = callback
 
     def check(self, learner: Any, followed: Collection[str]) -> None:
         """Refuse bad values, and parameters that are not among those `followed`."""
         self._validate_params()
-        defaults = Schedule()
+        defaults, followed = Schedule(), (*followed, *WATCHED_BY)
         for name in self._get_param_names():
             value = getattr(self, name)
             if name not in followed and value != getattr(defaults, name):

@@ -56,7 +56,7 @@ class StreamLearner(LinearAtoms):
     grow with the number of samples.
     """
 
-    _follows = ("batch_size", "forgetting", "callback")
+    _follows = ("batch_size", "forgetting")
 
     _declared: ClassVar[Declared] = {
         "n_samples_seen_": Whole(),
