@@ -108,7 +108,7 @@ def _add_others() -> None:
             names = signature(cls).parameters
             model = cls(**{name: v for name, v in SHORT.items() if name in names})
             INSTANCES[cls.__name__] = model
-            from_sums = getattr(model, "_works_from_sums", lambda: False)()
+            from_sums = getattr(model, "_containers", None) == "dask"
             (TAKE_BLOCKS if from_sums else NEED_MEMORY).add(cls.__name__)
 
 

@@ -19,7 +19,7 @@ from ..base.pipelines import before_last, last_step
 from ..base.row_names import row_name, row_names
 from ..contracts import Array, Dictionary, SparseCodes
 from ..dictionaries import ExplicitDictionary, KernelDictionary
-from ..learners.kernel_learner import KernelLearner
+from ..learners.kernel_ksvd import KernelLearner
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
 from .auto import AutoDictionaryClassifier

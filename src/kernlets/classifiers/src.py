@@ -27,7 +27,7 @@ from ..data.rows import map_rows
 from ..dictionaries import KernelDictionary
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
-from ..learners.kernel_learner import anchors_exist, kernel_matrix
+from ..learners.kernel_atoms import anchors_exist, kernel_matrix
 from ..numerics.arrays import as_like, index_like, namespace, to_numpy, zeros
 from ..schema import Conditions, Declared, Indices, Part
 from .base import ResidualVoting, class_residuals, prior_residuals

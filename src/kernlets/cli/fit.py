@@ -278,7 +278,7 @@ def _needs_all_rows(learner: Any, rows: Table) -> bool:
     Methods of other kinds refuse a memory map before they begin.
     """
     if isinstance(learner, LinearAtoms):
-        return learner._needs_all_codes()
+        return learner._containers == "memory"
     if comes_in_blocks(rows.X):
         return not isinstance(learner, BudgetKernelDL)
     return isinstance(learner, CodingClassifier)

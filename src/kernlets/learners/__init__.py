@@ -4,10 +4,8 @@ from .. import _classes_by_name
 from .anchors import Anchors
 from .budget import BudgetKernelDL
 from .budget_anchors import AnchorStock
-from .kernel_ksvd import KernelKSVD
-from .kernel_mod import KernelMOD
-from .ksvd import KSVD
-from .mod import MOD
+from .kernel_ksvd import KernelKSVD, KernelMOD
+from .ksvd import KSVD, MOD
 from .online import OnlineDictionary
 from .orthogonal import OrthogonalDictionary
 from .reduced import ReducedKernelDL

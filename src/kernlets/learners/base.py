@@ -7,8 +7,9 @@ of learners that fit in the same way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -18,10 +19,17 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..coders.encoding import encode_block
+from ..config import options
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
-from ..data.check import check_rows
+from ..data.check import check_block, check_rows
 from ..data.rows import apply_to_rows, map_rows, sum_rows
-from ..data.stream import apply_to_source, is_one_array, no_blocks_error
+from ..data.stream import (
+    Blocks,
+    apply_to_source,
+    concatenate_blocks,
+    is_one_array,
+    no_blocks_error,
+)
 from ..kernels import kernel_or_class
 from ..kernels.samples import takes_missing
 from ..numerics.arrays import is_dask, to_numpy
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 N_NONZERO = 5  # default number of non-zeros per code
+N_FIRST_ROWS = 2000  # first rows of a stream if the number of atoms is not given
 ENCODE = (
     "encode returns codes in memory, but X is a Dask collection: use transform, which "
     "returns a Dask array"
@@ -97,9 +106,6 @@ class DictionaryLearner(
         super()._validate_params()
         resolve_schedule(self.schedule).check(self, self._follows)
 
-    def _check_blocks(self) -> None:
-        """Refuse blocks of rows if this learner cannot learn from them."""
-
     @abstractmethod
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn `dictionary_` from the samples in X, and set `coder_`.
@@ -130,6 +136,41 @@ class DictionaryLearner(
     def _new_rows(self, X: Any) -> Any:
         """Return the new samples, checked; blocks are checked as they are read."""
         return apply_to_source(self._check_new_samples, X)
+
+    def _check_blocks(self, X: Iterable[Any]) -> tuple[Blocks, Array]:
+        """Return blocks that are checked when read, and rows to draw the atoms from."""
+        is_single_use, allow_nan = isinstance(X, Iterator), self._streams_missing
+        if is_single_use and self.max_iter > 1:
+            raise ValueError(
+                "X is an iterator that can be read only once: pass a list of blocks, "
+                "or kernlets.Blocks(function) with a function that returns one, or set "
+                "max_iter=1"
+            )
+        first_blocks = _first_blocks(X, self._n_first_rows())
+        first_block = check_rows(self, first_blocks[0], reset=True, allow_nan=allow_nan)
+        like = first_block[:0]  # all blocks are converted to the type of the first
+        other_blocks = (
+            check_rows(self, block, like=like, allow_nan=allow_nan)
+            for block in first_blocks[1:]
+        )
+        first_rows = concatenate_blocks([first_block, *other_blocks])
+        if is_single_use and options.checkpoint is not None:
+            raise ValueError(
+                "X is an iterator that can be read only once, but a checkpoint reads "
+                "the samples first: pass a list of blocks or kernlets.Blocks"
+            )
+
+        def checked_blocks() -> Iterator[Array]:
+            for block in chain(first_blocks, X) if is_single_use else X:
+                yield check_block(self, block, False, like, allow_nan)
+
+        return Blocks(checked_blocks), first_rows
+
+    def _n_first_rows(self) -> int:
+        """Return how many rows of a stream to choose the first atoms from."""
+        if self.n_components is None:
+            return N_FIRST_ROWS if isinstance(self.init, str) else 1
+        return 2 * int(self.n_components)  # some rows may be zero
 
     def _n_atoms(self, n_usable: int, n_features: int, n_least: int = 0) -> int:
         """Return `n_components` or its default: n_usable / 4, at least `n_least`."""
@@ -261,3 +302,16 @@ def map_codes(compute: Callable[..., Array], codes: Any, weights: Array) -> Any:
     return apply_to_rows(
         partial(compute, weights), codes, row_bytes=16 * sum(weights.shape)
     )
+
+
+def _first_blocks(blocks: Iterable[Array], n_rows: int) -> list[Array]:
+    """Read blocks until they have at least `n_rows` rows or the stream ends."""
+    first_blocks, n_read = [], 0
+    for block in blocks:
+        first_blocks.append(block)
+        n_read += block.shape[0]
+        if n_read >= n_rows:
+            break
+    if not first_blocks:
+        raise no_blocks_error()
+    return first_blocks

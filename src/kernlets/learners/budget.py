@@ -17,6 +17,7 @@ from ..coders.lasso import unfinished_message
 from ..contracts import Array, SparseCoder
 from ..data.missing import all_in_memory, any_missing, drop_empty_rows, has_missing
 from ..data.rows import map_rows, row_batches, shuffled_batches, take_rows
+from ..data.stream import is_blocks
 from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
 from ..io.checkpoint import Checkpoint, fitting
@@ -33,10 +34,9 @@ from ..updates.admission import as_admission
 from ..updates.budget_rules import Budget, as_budget, as_gradient_step, pursuit_of
 from .base import DictionaryLearner
 from .budget_anchors import GIANT, AnchorStock
-from .kernel_learner import KernelAtoms
+from .kernel_atoms import KernelAtoms
 from .loop import Alternation, Monitor, iterate
 from .schedule import Schedule, resolve_schedule
-from .training_rows import training_rows
 
 BLOCK = 64  # samples whose kernel rows are evaluated together
 N_FIRST_INCOMPLETE = 4 * BLOCK  # first samples with missing values, if X has any
@@ -160,7 +160,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """
         self._validate_params()
         kernel = self._resolve_kernel()
-        X, first_rows = training_rows(self, X)
+        if is_blocks(X):
+            X, first_rows = self._check_blocks(X)
+        else:
+            X = check_samples(self, X, kernel, reset=True, allow_nan=all_in_memory(X))
+            first_rows = X
         if sample_weight is not None:
             X = first_rows = self._repeat_samples(X, sample_weight)
         n_atoms = self.n_components
@@ -173,10 +177,6 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         passes = (shuffled_batches(X, BLOCK, rng) for _ in range(self.max_iter))
         self._run(passes, self.max_iter, checkpoint, rng)
         return self
-
-    def _whole_rows(self, X: Any) -> Array:
-        kernel = resolve(self.kernel)
-        return check_samples(self, X, kernel, reset=True, allow_nan=all_in_memory(X))
 
     @property
     def _streams_missing(self) -> bool:

@@ -1,19 +1,20 @@
-"""`CodeAndUpdate` is the iteration of batch learners: sparse codes, then new atoms.
+"""`BatchLearner` codes all samples, then updates all atoms, in each iteration.
 
-`MonotoneCodeAndUpdate` is that of fits whose error may never rise. `MultiStart` runs
-several fits and drops the worse ones on the way.
+`CodeAndUpdate` is the iteration, and `MonotoneCodeAndUpdate` that of fits whose error
+may never rise. `MultiStart` runs several fits and drops the worse ones on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..coders import encode
+from ..coders import encode, resolve_coder
 from ..coders.coded_sums import code_and_sum, statistics
 from ..coders.codes import pad_slots, squared_residual
 from ..contracts import (
@@ -28,14 +29,90 @@ from ..contracts import (
     Step,
 )
 from ..data.block_loop import block_slices
+from ..data.missing import has_missing
 from ..data.weights import Weights
-from ..io.checkpoint import fitting, learned_fields
+from ..io.checkpoint import Checkpoint, fitting, learned_fields
 from ..loops.codes import summable
 from ..numerics.arrays import as_like, index_like, namespace, scalers_for, to_numpy
+from ..numerics.scaling import all_finite
+from ..updates import resolve_update
 from ..updates.ksvd import clip_negative, weighted_sum
 from ..updates.replace import exchange_atoms
-from .loop import Alternation
-from .schedule import Schedule, warm_up_coder
+from .base import DictionaryLearner
+from .loop import Alternation, Monitor, iterate
+from .schedule import Schedule, resolve_schedule, warm_up_coder
+
+
+class BatchLearner(DictionaryLearner):
+    """A learner that codes all samples and then updates all atoms, in each iteration.
+
+    A subclass defines `_atom_update`, and a `fit` that sets `coder_` and calls `_learn`
+    with the first dictionary.
+    """
+
+    @abstractmethod
+    def _atom_update(self) -> AtomUpdate:
+        """Return the rule that updates the atoms."""
+
+    def _named_part(self, name: str, value: Any) -> Any:
+        if name == "update" and isinstance(value, str):
+            return ksvd_update(value, self.coder)
+        return super()._named_part(name, value)
+
+    def _learn(
+        self,
+        starts: Sequence[tuple[Dictionary, np.random.Generator]],
+        X: Array,
+        weights: Weights = None,
+    ) -> Any:
+        """Code and update from each start; return the dictionary with the least error.
+
+        The history is that of the best fit.
+        """
+        schedule, update = resolve_schedule(self.schedule), self._atom_update()
+        if schedule.steady:
+            check_monotone_fit(self.coder_, X)
+        first_start, _ = starts[0]
+        checkpoint = Checkpoint.of(self, samples=X, start=first_start, weights=weights)
+        alternation_class = MonotoneCodeAndUpdate if schedule.steady else CodeAndUpdate
+        fits = [
+            alternation_class(
+                start, X, self.coder_, update, rng, weights, schedule, self.max_iter
+            )
+            for start, rng in starts
+        ]
+        alternation = fits[0] if len(fits) == 1 else MultiStart(fits, self.max_iter)
+        monitor = Monitor.of(self, schedule=schedule)
+        self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint, X)
+        return alternation.dictionary
+
+
+def ksvd_update(
+    update: str | AtomUpdate, coder: str | SparseCoder | None
+) -> AtomUpdate:
+    """Return the update of a name; codes stay non-negative if those of the coder are.
+
+    An `AtomUpdate` is returned unchanged.
+    """
+    rule = resolve_update(update)
+    if isinstance(update, AtomUpdate) or "positive" not in rule.get_params():
+        return rule
+    coder = resolve_coder(coder) if isinstance(coder, str) else coder
+    return rule.set_params(positive=bool(getattr(coder, "positive", False)))
+
+
+def check_monotone_fit(coder: SparseCoder, X: Array) -> None:
+    """Refuse a coder and samples for which ``steady=True`` cannot compare codes."""
+    if has_missing(X):
+        raise ValueError(
+            "steady=True needs rows without missing values: fill them in, e.g. with "
+            "kernlets.DictionaryImputer, or leave steady out"
+        )
+    if getattr(coder, "n_nonzero_coefs", None) is None:
+        raise ValueError(
+            f"steady=True compares errors of codes with a number of non-zeros, such as "
+            f"those of OMP(5), and {coder!r} has none: leave steady out"
+        )
 
 
 class CodeAndUpdate(Alternation):
@@ -68,10 +145,17 @@ class CodeAndUpdate(Alternation):
         coder = warm_up_coder(self.coder, self.n_steps, self.schedule.warm_up)
         coded = self._update_input(coder)
         step = self.update.step(self.dictionary, coded, self.rng)
-        self.dictionary = self._exchange_atoms(step.dictionary, coded)
+        self.dictionary = step.dictionary
+        if self.schedule.is_exchange_due(self.n_steps, self.max_iter):
+            self.dictionary = self._exchange_atoms(coded)
         self._record_step(step)
         self.n_steps += 1
-        _refuse_unbounded(self.dictionary)
+        weights = self.dictionary.weights
+        if not all_finite(weights):
+            raise ValueError(
+                f"atoms are not finite in {weights.dtype}: the samples are too large. "
+                f"Scale them, e.g. with {scalers_for(weights.dtype)}"
+            )
         return {"objective": max(step.error, 0.0) / coded.n_samples}
 
     def _update_input(self, coder: SparseCoder) -> Coded | Statistics:
@@ -84,13 +168,9 @@ class CodeAndUpdate(Alternation):
     def _record_step(self, step: Step) -> None:
         """Record more of a step than its atoms, in subclasses."""
 
-    def _exchange_atoms(
-        self, dictionary: Dictionary, coded: Coded | Statistics
-    ) -> Dictionary:
-        """Exchange atoms if that is due; non-negative atoms stay non-negative."""
-        if not self.schedule.is_exchange_due(self.n_steps, self.max_iter):
-            return dictionary
-        dictionary = exchange_atoms(dictionary, coded, self.schedule.exchange)
+    def _exchange_atoms(self, coded: Coded | Statistics) -> Dictionary:
+        """Exchange atoms of least value; non-negative atoms stay non-negative."""
+        dictionary = exchange_atoms(self.dictionary, coded, self.schedule.exchange)
         if getattr(self.update, "positive_atoms", False):
             dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         return dictionary
@@ -104,16 +184,6 @@ class CodeAndUpdate(Alternation):
         self.n_steps = len(state["history"]["objective"])
         resumed = replace(start, **state["dictionary"])
         self.dictionary = fitting(resumed, start, free="r")
-
-
-def _refuse_unbounded(dictionary: Dictionary) -> None:
-    """Raise an error if an atom is not finite."""
-    xp, weights = namespace(dictionary.weights), dictionary.weights
-    if not bool(xp.all(xp.isfinite(weights))):
-        raise ValueError(
-            f"atoms are not finite in {weights.dtype}: the samples are too large. "
-            f"Scale them, e.g. with {scalers_for(weights.dtype)}"
-        )
 
 
 class MonotoneCodeAndUpdate(CodeAndUpdate):

@@ -1,4 +1,4 @@
-"""`KSVD` learns atoms by rank-one fits to sparse codes."""
+"""`KSVD` learns atoms by rank-one fits to sparse codes, `MOD` by least squares."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from ..contracts import Array, AtomUpdate, SparseCoder
 from ..data.weights import Weights
 from ..dictionaries import ExplicitDictionary
+from ..updates import MODUpdate
 from ..updates.ksvd import clip_negative
-from .batch_learner import ksvd_update
+from .code_and_update import ksvd_update
 from .linear_learner import LinearLearner
 from .schedule import Schedule
 
@@ -118,3 +119,35 @@ class KSVD(LinearLearner):
 
     def _atom_update(self) -> AtomUpdate:
         return ksvd_update(self.update, self.coder)
+
+
+class MOD(LinearLearner):
+    """Method of optimal directions: least squares for all atoms at once, LKDL eq. (4).
+
+    It needs only sums over blocks of samples, so X may be a memory map.
+
+    Parameters
+    ----------
+    n_components, n_nonzero_coefs, coder, max_iter, init
+        As in `KSVD`.
+    schedule, random_state, sparse_output
+        As in `KSVD`.
+
+    Attributes
+    ----------
+    components_, dictionary_, coder_, history_, n_iter_
+        As in `KSVD`.
+
+    Examples
+    --------
+    >>> from kernlets import MOD, datasets
+    >>> X = datasets.load("digits").X_train
+    >>> learner = MOD(n_components=50, n_nonzero_coefs=4, random_state=0).fit(X)
+    >>> learner.history_["objective"][-1] < learner.history_["objective"][0]
+    True
+    """
+
+    _follows = ("warm_up", "exchange", "tol", "n_init", "steady")
+
+    def _atom_update(self) -> AtomUpdate:
+        return MODUpdate()

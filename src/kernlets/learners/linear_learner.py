@@ -14,6 +14,7 @@ from ..contracts import Array, SparseCoder
 from ..data.check import Containers, check_rows
 from ..data.missing import count_blocks, fill_rows_with_means
 from ..data.rows import cache_rows
+from ..data.stream import is_blocks
 from ..data.weights import (
     Weights,
     check_weights,
@@ -26,11 +27,9 @@ from ..numerics.arrays import to_device
 from ..numerics.random import generator
 from ..schema import Declared, Part
 from .base import DictionaryLearner, map_codes
-from .batch_learner import BatchLearner
-from .code_and_update import start_generators
+from .code_and_update import BatchLearner, start_generators
 from .initial_atoms import STARTS, NonzeroRows, atoms_from_array, start_atoms
 from .schedule import Schedule, resolve_schedule
-from .training_rows import training_rows
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 class LinearAtoms(DictionaryLearner):
     """A learner whose atoms are rows of a matrix in the space of the samples.
 
-    A subclass defines `_learn` and `_needs_all_codes`.
+    A subclass defines `_learn` and `_containers`.
     """
 
     _learns_missing = True
@@ -83,13 +82,10 @@ class LinearAtoms(DictionaryLearner):
     ) -> Any:
         """Learn from X, from each start, set the history and return the dictionary."""
 
+    @property
     @abstractmethod
-    def _needs_all_codes(self) -> bool:
-        """Whether the codes of all samples must be in memory together."""
-
-    def _works_from_sums(self) -> bool:
-        """Whether sums over samples suffice, so that X may be on disk or a cluster."""
-        return not self._needs_all_codes()
+    def _containers(self) -> Containers:
+        """Where rows may be: only what learns from sums reads rows of a cluster."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn a dictionary for the rows of X; y is ignored.
@@ -104,7 +100,13 @@ class LinearAtoms(DictionaryLearner):
         """
         self._validate_params()
         is_single_use = isinstance(X, Iterator)
-        X, first_rows = training_rows(self, X)
+        if is_blocks(X):
+            self._refuse_blocks_for_codes()
+            X, first_rows = self._check_blocks(X)
+        else:
+            where = self._containers
+            X = check_rows(self, X, reset=True, containers=where, allow_nan=True)
+            first_rows = X
         weights = weights_as_counts(check_weights(sample_weight, X))
         if weights is not None:
             X, weights = drop_zero_weights(X, weights)
@@ -113,30 +115,25 @@ class LinearAtoms(DictionaryLearner):
             start_rows = rows if first_rows is X else first_rows
             if first_rows is not X and not is_single_use and isinstance(self.init, str):
                 start_rows = count_blocks(X)
-            return self._fit(rows, start_rows, weights, generator(self.random_state))
-
-    def _fit(
-        self, X: Any, start_rows: Any, weights: Weights, rng: np.random.Generator
-    ) -> Self:
-        """Learn from rows that are checked; the first atoms come from `start_rows`."""
-        starts = [
-            (self._first_dictionary(start_rows, start_rng, weights), start_rng)
-            for start_rng in start_generators(rng, self._n_starts())
-        ]
-        self.coder_ = self._coder(*starts[0][0].atoms.shape)
-        self.dictionary_ = self._learn(starts, X, weights)
+            rng = generator(self.random_state)
+            starts = [
+                (self._first_dictionary(start_rows, start_rng, weights), start_rng)
+                for start_rng in start_generators(rng, self._n_starts())
+            ]
+            self.coder_ = self._coder(*starts[0][0].atoms.shape)
+            self.dictionary_ = self._learn(starts, rows, weights)
         return self
 
-    def _whole_rows(self, X: Any) -> Array:
-        containers: Containers = "dask" if self._works_from_sums() else "disk"
-        if self._needs_all_codes():
-            containers = "memory"
-        return check_rows(
-            self,
-            X,
-            reset=True,
-            containers=containers,
-            allow_nan=self._learns_missing,
+    def _refuse_blocks_for_codes(self) -> None:
+        """Refuse blocks of rows if all codes must be in memory together."""
+        if self._containers != "memory":
+            return
+        update = getattr(self, "update", None)
+        is_steady = resolve_schedule(self.schedule).steady
+        raise ValueError(
+            f"{type(self).__name__} with update={update!r} and steady={is_steady} "
+            "needs all codes at once and cannot learn from blocks: set "
+            "update='ksvd-parallel' or use MOD, without steady"
         )
 
     def _first_dictionary(
@@ -171,12 +168,8 @@ class LinearAtoms(DictionaryLearner):
 class LinearLearner(BatchLearner, LinearAtoms):
     """A batch learner whose atoms are rows of a matrix; a subclass adds the update."""
 
-    def _check_blocks(self) -> None:
-        if self._needs_all_codes():
-            update = getattr(self, "update", None)
-            is_steady = resolve_schedule(self.schedule).steady
-            raise ValueError(
-                f"{type(self).__name__} with update={update!r} and steady={is_steady} "
-                "needs all codes at once and cannot learn from blocks: set "
-                "update='ksvd-parallel' or use MOD, without steady"
-            )
+    @property
+    def _containers(self) -> Containers:
+        is_steady = resolve_schedule(self.schedule).steady
+        needs_codes = is_steady or self._atom_update().needs == "codes"
+        return "memory" if needs_codes else "dask"

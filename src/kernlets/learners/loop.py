@@ -86,25 +86,6 @@ class Monitor:
             "max_iter or tol"
         )
 
-    def begin(self, iteration: int) -> None:
-        """Tell scikit-learn's callbacks of an iteration."""
-        if self.tasks is not None:
-            self.tasks.begin_iteration(iteration)
-
-    def end(self, current: Callable[[], Any]) -> bool:
-        """Tell scikit-learn's callbacks of its end; True if one stops the fit."""
-        if self.tasks is None:
-            return False
-
-        def so_far() -> dict[str, Any] | None:
-            learned = self.so_far(current())
-            if learned is None:
-                return None
-            history = {name: [*values] for name, values in self.history.items()}
-            return {**learned, "history_": history, "n_iter_": self.n_iter}
-
-        return self.tasks.end_iteration(so_far, self.history)
-
     def row_counter(self, X: Any) -> Callable[[], AbstractContextManager[Any]]:
         """Return contexts that count rows and show the count of long iterations."""
         if not self.schedule.verbose:
@@ -120,7 +101,7 @@ class Monitor:
         objective: float,
         **measures: float,
     ) -> bool:
-        """Record an iteration; True if the callback or `tol` stops the fit."""
+        """Record an iteration; True if a callback or `tol` stops the fit."""
         if not np.isfinite(objective):
             raise ValueError(
                 f"{self.title}: the {self.measure} is not finite after iteration "
@@ -137,14 +118,24 @@ class Monitor:
                 f"{objective:.6g}, {self.history['seconds'][-1]:.2f} s",
                 flush=True,
             )
-        is_settled = has_settled(
+        stop = has_settled(
             self.history["objective"], self.schedule.tol, self.schedule.warm_up
         )
-        if self.schedule.callback is None:
-            return is_settled
-        report = {"iteration": iteration, "objective": objective}
-        stop = self.schedule.callback({**report, "dictionary": dictionary()})
-        return bool(stop) or is_settled
+        if self.schedule.callback is not None:
+            report = {"iteration": iteration, "objective": objective}
+            answer = self.schedule.callback({**report, "dictionary": dictionary()})
+            stop = bool(answer) or stop
+        if self.tasks is not None:  # scikit-learn's callbacks
+            attributes = partial(self._attributes_so_far, dictionary)
+            stop = self.tasks.end_iteration(attributes, self.history) or stop
+        return stop
+
+    def _attributes_so_far(self, current: Callable[[], Any]) -> dict[str, Any] | None:
+        learned = self.so_far(current())
+        if learned is None:
+            return None
+        history = {name: [*values] for name, values in self.history.items()}
+        return {**learned, "history_": history, "n_iter_": self.n_iter}
 
 
 class Alternation(ABC):
@@ -195,11 +186,11 @@ def iterate(
     n_end = 0 if checkpoint.done else monitor.max_iter
     row_counter = nullcontext if X is None else monitor.row_counter(X)
     for iteration in range(monitor.n_iter, n_end):
-        monitor.begin(iteration)
+        if monitor.tasks is not None:
+            monitor.tasks.begin_iteration(iteration)
         with row_counter():
             measures = alternation.step(keep)
         stop = monitor(iteration, alternation.current, **measures)
-        stop = monitor.end(alternation.current) or stop
         keep(is_finished=stop or iteration + 1 == n_end)
         if stop:
             break

@@ -48,9 +48,9 @@ from ..numerics.arrays import (
 from ..numerics.random import generator
 from ..updates import AnchorDescent, AnchoredUpdate
 from .anchors import Anchors, as_anchors, as_descent, count_usable
-from .batch_learner import BatchLearner
+from .code_and_update import BatchLearner
 from .initial_atoms import check_row_numbers, count_row_numbers
-from .kernel_learner import KernelAtoms
+from .kernel_atoms import KernelAtoms
 from .ksvd import KSVD
 from .schedule import Schedule
 

@@ -10,6 +10,7 @@ from ..coders import encode
 from ..coders.coded_sums import CodeSummary, fill_by_codes, summarize_codes
 from ..contracts import Array, SparseCodes
 from ..data.block_loop import apply_rows
+from ..data.check import Containers
 from ..data.missing import has_missing, split_mask
 from ..data.weights import Weights
 from ..loops.codes import codes_times
@@ -92,8 +93,9 @@ class RLSDictionary(StreamLearner):
     }
     prior_: float
 
-    def _works_from_sums(self) -> bool:
-        return False  # rows must be read in their order
+    @property
+    def _containers(self) -> Containers:
+        return "disk"  # rows must be read in their order
 
     def _begin(self) -> None:
         self._set_state(Recursion.start(self.dictionary_.atoms))

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..coders.coded_sums import CodeSummary
 from ..contracts import Array, Statistics
-from ..data.check import check_rows
+from ..data.check import Containers, check_rows
 from ..data.rows import read_rows, row_batches
 from ..data.weights import (
     Weights,
@@ -135,8 +135,9 @@ class StreamLearner(LinearAtoms):
         is_drawn = isinstance(self.init, str) and self.init in ("samples", "kmeans")
         return is_drawn and X.shape[0] < (self.n_components or 1)
 
-    def _needs_all_codes(self) -> bool:
-        return False
+    @property
+    def _containers(self) -> Containers:
+        return "dask"
 
     def _learn(
         self,
