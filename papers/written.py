@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from kernlets.classifiers.ksad_atoms import soft_threshold
-from kernlets.coders.codes import pack
 from kernlets.contracts import SparseCoder, SparseCodes
+from kernlets.loops.codes import pack
 
 
 def exact_kernel_ksvd(

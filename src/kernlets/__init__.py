@@ -36,8 +36,7 @@ _HOMES = {
         "AnchorDescent BabelMeasure Budget Coherence FeatureDistance LinearDependence "
         "ReconstructionCost StochasticGradient"
     ),
-    "coders.group": "GroupOMP",
-    "coders.simultaneous": "SimultaneousOMP",
+    "coders.group": "GroupOMP SimultaneousOMP",
     "learners": (
         "KSVD MOD RLSDictionary OnlineDictionary Forgetting OrthogonalDictionary "
         "KernelKSVD KernelMOD ReducedKernelDL BudgetKernelDL "

@@ -85,7 +85,7 @@ from .coders import OMP as OMP
 from .coders import Ridge as Ridge
 from .coders import Threshold as Threshold
 from .coders.group import GroupOMP as GroupOMP
-from .coders.simultaneous import SimultaneousOMP as SimultaneousOMP
+from .coders.group import SimultaneousOMP as SimultaneousOMP
 from .updates import AnchorDescent as AnchorDescent
 from .updates import BabelMeasure as BabelMeasure
 from .updates import Budget as Budget

@@ -8,10 +8,10 @@ from sklearn.base import clone
 
 from kernlets import OMP
 from kernlets.coders import encode
-from kernlets.coders.coded_sums import statistics
-from kernlets.coders.codes import pack
+from kernlets.coders.encoding import statistics
 from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
+from kernlets.loops.codes import pack
 from kernlets.updates import UPDATES, KSVDUpdate
 
 N, P, M = 80, 10, 6

@@ -44,7 +44,7 @@ from kernlets import (
     registry,
 )
 from kernlets.coders import encode
-from kernlets.coders.coded_sums import statistics
+from kernlets.coders.encoding import statistics
 from kernlets.contracts import Coded
 from kernlets.data.weights import row_numbers_by_weight
 from kernlets.dictionaries import ExplicitDictionary

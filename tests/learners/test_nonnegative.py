@@ -7,7 +7,7 @@ import pytest
 
 from kernlets import KSVD, OMP, KernelKSVD, options
 from kernlets.coders import encode
-from kernlets.coders.coded_sums import statistics
+from kernlets.coders.encoding import statistics
 from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary, GramDictionary
 from kernlets.updates import KSVDUpdate, ParallelKSVDUpdate, ksvd_parallel

@@ -26,7 +26,7 @@ from kernlets import (
     save,
 )
 from kernlets.coders import OMP, encode
-from kernlets.coders.coded_sums import statistics, without_atoms
+from kernlets.coders.encoding import statistics, without_atoms
 from kernlets.contracts import SparseCodes
 from kernlets.data.rows import row_batches
 from kernlets.dictionaries import ExplicitDictionary

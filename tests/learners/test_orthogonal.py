@@ -17,7 +17,7 @@ from kernlets import (
     datasets,
 )
 from kernlets.coders import encode
-from kernlets.coders.coded_sums import statistics
+from kernlets.coders.encoding import statistics
 from kernlets.contracts import Statistics
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.updates import OrthogonalUpdate

@@ -17,7 +17,7 @@ from kernlets import (
     options,
 )
 from kernlets.coders import encode
-from kernlets.coders.coded_sums import statistics
+from kernlets.coders.encoding import statistics
 from kernlets.contracts import Coded
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.learners.code_and_update import CodeAndUpdate

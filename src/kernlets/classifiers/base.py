@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base.estimator import Estimator
 from ..coders import encode
-from ..coders.coded_sums import fill_by_codes
-from ..coders.encoding import encode_block
+from ..coders.encoding import encode_block, fill_by_codes
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.check import check_rows
 from ..data.missing import all_in_memory, has_missing

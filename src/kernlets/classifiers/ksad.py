@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from .. import schema
 from ..base.constraints import AT_LEAST_1, SHARE
 from ..base.estimator import Estimator
-from ..coders.codes import pack
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
 from ..data.rows import load_values
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
+from ..loops.codes import pack
 from ..maps import NystroemMap
 from ..numerics.arrays import to_numpy
 from ..numerics.random import generator

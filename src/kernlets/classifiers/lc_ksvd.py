@@ -18,8 +18,7 @@ from ..base.constraints import (
     clipped,
 )
 from ..coders import OMP, encode
-from ..coders.coded_sums import statistics
-from ..coders.encoding import encode_block
+from ..coders.encoding import encode_block, statistics
 from ..contracts import Array, Statistics
 from ..data.rows import map_rows
 from ..data.weights import Weights

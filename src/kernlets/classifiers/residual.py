@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import LEARNER
-from ..coders.codes import side_by_side
 from ..coders.encoding import encode_block
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.rows import apply_to_rows, map_rows, n_columns
@@ -22,6 +21,7 @@ from ..kernels import kernel_or_class
 from ..kernels.samples import describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
+from ..loops.codes import side_by_side
 from ..numerics.arrays import namespace, to_numpy
 from ..schema import Conditions, Declared, Indices, Many, Number, Part
 from .base import ResidualVoting, prior_residuals, softmax_of_residuals

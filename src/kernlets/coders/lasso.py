@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from ..base.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..contracts import Array, SparseCoder, SparseCodes
+from ..loops.codes import pack, refuse_unbounded, squared_residual
 from ..loops.lasso.reference import lasso_tol
 from ..loops.table import lasso
 from ..numerics.arrays import namespace
 from ..numerics.convergence import warn_unfinished
-from .codes import pack, refuse_unbounded, squared_residual
 
 
 class Lasso(SparseCoder):

@@ -25,6 +25,7 @@ from ..data.missing import (
     split_mask,
     take_observed,
 )
+from ..loops.codes import pack, pad_slots, refuse_unbounded, squared_residual
 from ..loops.omp.reference import FAINT
 from ..loops.table import masked_omp
 from ..numerics.arrays import (
@@ -38,7 +39,6 @@ from ..numerics.arrays import (
 )
 from ..numerics.convergence import warn_unfinished
 from ..numerics.scaling import quiet
-from .codes import pack, pad_slots, refuse_unbounded, squared_residual
 from .lasso import Lasso
 from .omp import OMP
 from .ridge import Ridge

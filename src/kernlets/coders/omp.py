@@ -8,7 +8,7 @@ from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.sparse_rows import as_dense
 from ..loops import table
-from .codes import refuse_unbounded
+from ..loops.codes import refuse_unbounded
 
 
 class OMP(SparseCoder):
@@ -62,11 +62,10 @@ class OMP(SparseCoder):
         self.positive = positive
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
-        width = self.width(gram.shape[0])
-        tol = self.tol or 0.0
+        m, tol = gram.shape[0], self.tol or 0.0
         pursue = table.positive_omp if self.positive else table.omp
-        result = pursue(gram, corr, energy, width, tol)
-        return _as_codes(result, gram.shape[0])
+        indices, values, residual = pursue(gram, corr, energy, self.width(m), tol)
+        return refuse_unbounded(SparseCodes(indices, values, m, residual))
 
     def needs_rows(self, atoms: Array) -> bool:  # (m, p)
         """Whether `solve_rows` is faster, or a Gram matrix too large."""
@@ -75,11 +74,10 @@ class OMP(SparseCoder):
 
     def solve_rows(self, atoms: Array, X: Array, energy: Array) -> SparseCodes:
         """Return the codes that `solve` finds, from samples and explicit atoms."""
-        width = self.width(atoms.shape[0])
-        tol = self.tol or 0.0
+        m, tol, X = atoms.shape[0], self.tol or 0.0, as_dense(X)
         pursue = table.positive_rows_omp if self.positive else table.rows_omp
-        result = pursue(atoms, as_dense(X), energy, width, tol)
-        return _as_codes(result, atoms.shape[0])
+        indices, values, residual = pursue(atoms, X, energy, self.width(m), tol)
+        return refuse_unbounded(SparseCodes(indices, values, m, residual))
 
     def width(self, n_atoms: int) -> int:
         """Return the number of non-zeros per sample for so many atoms."""
@@ -93,9 +91,3 @@ class OMP(SparseCoder):
                 f"number of atoms, {n_atoms}: lower it or raise n_components"
             )
         return int(self.n_nonzero_coefs)
-
-
-def _as_codes(result: tuple[Array, Array, Array], n_atoms: int) -> SparseCodes:
-    """Codes from indices, values and squared residuals, if these are finite."""
-    indices, values, residual = result
-    return refuse_unbounded(SparseCodes(indices, values, n_atoms, residual))

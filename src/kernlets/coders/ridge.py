@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from ..base.constraints import POSITIVE
 from ..contracts import Array, SparseCoder, SparseCodes
+from ..loops.codes import pack, refuse_unbounded, squared_residual
 from ..numerics.arrays import as_like, diagonal, namespace
-from .codes import pack, refuse_unbounded, squared_residual
 
 
 class Ridge(SparseCoder):

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..contracts import Array, SparseCoder, SparseCodes
+from ..loops.codes import pack, refuse_unbounded, squared_residual
 from ..numerics.arrays import namespace
-from .codes import pack, refuse_unbounded, squared_residual
 
 
 class Threshold(SparseCoder):

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..coders import encode, resolve_coder
-from ..coders.coded_sums import code_and_sum, statistics
-from ..coders.codes import pad_slots, squared_residual
+from ..coders.encoding import code_and_sum, statistics
 from ..contracts import (
     UNUSED,
     Array,
@@ -32,7 +31,7 @@ from ..data.block_loop import block_slices
 from ..data.missing import has_missing
 from ..data.weights import Weights
 from ..io.checkpoint import Checkpoint, fitting, learned_fields
-from ..loops.codes import summable
+from ..loops.codes import pad_slots, squared_residual, summable
 from ..numerics.arrays import as_like, index_like, namespace, scalers_for, to_numpy
 from ..numerics.scaling import all_finite
 from ..updates import resolve_update

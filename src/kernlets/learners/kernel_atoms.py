@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,9 +22,6 @@ from ..numerics.text import size_text
 from ..preimage import preimages
 from ..schema import Conditions, Declared, Part
 from .base import map_codes
-
-if TYPE_CHECKING:
-    pass
 
 
 class KernelAtoms:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..coders.coded_sums import code_and_sum, finite_sums, without_atoms
+from ..coders.encoding import code_and_sum, finite_sums, without_atoms
 from ..contracts import Array, AtomUpdate, SparseCoder, Statistics
 from ..data.weights import Weights, check_weights
 from ..numerics.arrays import namespace

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ..coders import encode
-from ..coders.coded_sums import CodeSummary, fill_by_codes, summarize_codes
+from ..coders.encoding import CodeSummary, fill_by_codes, summarize_codes
 from ..contracts import Array, SparseCodes
 from ..data.block_loop import apply_rows
 from ..data.check import Containers

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..coders.coded_sums import CodeSummary
+from ..coders.encoding import CodeSummary
 from ..contracts import Array, Statistics
 from ..data.check import Containers, check_rows
 from ..data.rows import read_rows, row_batches

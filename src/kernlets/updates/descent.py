@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
-from ..coders.coded_sums import code_and_sum
+from ..coders.encoding import code_and_sum
 from ..contracts import Array, SparseCoder
 from ..data.rows import sum_rows
 from ..dictionaries import ExplicitDictionary

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..coders.coded_sums import fill_by_codes, worst_rows
-from ..coders.codes import squared_residual
+from ..coders.encoding import fill_by_codes, worst_rows
 from ..contracts import (
     Array,
     AtomUpdate,
@@ -21,7 +20,7 @@ from ..contracts import (
 from ..data.block_loop import block_slices
 from ..data.missing import has_missing, split_mask
 from ..dictionaries import ExplicitDictionary, GramDictionary
-from ..loops.codes import weighted_uses
+from ..loops.codes import squared_residual, weighted_uses
 from ..loops.table import gram_sweep, ksvd_sweep, masked_ksvd_sweep, subtract_codes
 from ..numerics.arrays import (
     as_like,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..base.constraints import AT_LEAST_0, NOT_NEGATIVE
-from ..coders.coded_sums import summarize_codes
+from ..coders.encoding import summarize_codes
 from ..contracts import Array, Coded, Dictionary, Statistics
 from ..numerics.arrays import diagonal, double, eps, index_like, namespace, to_numpy
 from ..numerics.scaling import least_energy
