@@ -34,7 +34,7 @@ from kernlets import (
     options,
     registry,
 )
-from kernlets.classifiers import class_learners
+from kernlets.classifiers import residual
 from kernlets.data import block_loop, limits
 from kernlets.data.block_loop import BlockPlan
 from kernlets.data.lazy_rows import LazyRows
@@ -168,7 +168,8 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
     model = ResidualClassifier(KSVD(3, 2, max_iter=1, random_state=0))
     at_work, most, expected, changed = 0, 0, 0, threading.Condition()
 
-    def fitted(learner, X, weights):
+    def fitted(learner, rows, c, classifier):
+        X = rows.of_class(c)
         nonlocal at_work, most
         with changed:
             at_work += 1
@@ -180,7 +181,7 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
             at_work -= 1
         return learner.fit(X)
 
-    monkeypatch.setattr(class_learners, "_fit_learner", fitted)
+    monkeypatch.setattr(residual, "fit_to_class", fitted)
     for memory, expected in (("1MB", 4), ("150KB", 2), ("100KB", 1)):
         most = 0
         with options(memory=memory, n_threads=4):

@@ -3,8 +3,7 @@
 from .. import _classes_by_name
 from .auto import AutoDictionaryClassifier
 from .explain import explain
-from .fddl import FDDLClassifier
-from .fddl_schemes import GlobalScheme, LocalScheme
+from .fddl import FDDLClassifier, GlobalScheme, LocalScheme
 from .ksad import KSADClassifier
 from .ksad_atoms import FisherAtoms, OrthogonalAtoms
 from .lc_ksvd import DKSVDClassifier, LCKSVDClassifier

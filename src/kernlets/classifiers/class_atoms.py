@@ -1,22 +1,17 @@
-"""The number of atoms of each class, their first atoms, and fits class by class."""
+"""The number of atoms of each class, and their first atoms."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
-from ..config import options
 from ..contracts import Array
 from ..data.weights import Weights
-from ..io.checkpoint import branches
 from ..learners.initial_atoms import nonzero_rows, start_atoms
 from ..numerics.arrays import index_like, namespace
-from ..numerics.threads import parallel
-
-Result = TypeVar("Result")
+from .class_rows import map_classes
 
 
 def class_sizes(
@@ -83,19 +78,3 @@ def cluster_atoms(
 ) -> Array:  # (m, p)
     """Return the centres of k-means clusters as first atoms of a class."""
     return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)
-
-
-def map_classes(
-    caller: str,
-    learn: Callable[[int], Result],
-    n_classes: int,
-    max_concurrent: int | None = None,
-) -> list[Result]:
-    """Return `learn(c)` for all classes, each with a folder for its checkpoints."""
-    folders = branches(caller, n_classes)
-
-    def learn_class(c: int) -> Result:
-        with options(checkpoint=folders[c]):
-            return learn(c)
-
-    return parallel(learn_class, range(n_classes), max_concurrent)

@@ -88,12 +88,8 @@ def fit_to_class(learner: Any, rows: ClassRows, c: int, classifier: Any) -> Any:
             learner.set_params(**{name: n_samples})
     _set_defaults(learner, X, n_samples, weights)
     with part_of(classifier, c, f"class {rows.classes[c]}", learner):
-        return _fit_learner(learner, X, weights)
-
-
-def _fit_learner(learner: Any, X: Any, weights: Weights) -> Any:
-    """Fit a learner to checked rows; only dictionary learners need take weights."""
-    return learner.fit(X) if weights is None else learner.fit(X, None, weights)
+        # only dictionary learners need take weights
+        return learner.fit(X) if weights is None else learner.fit(X, None, weights)
 
 
 def partial_fit_to_class(learner: Any, rows: ClassRows, c: int) -> None:

@@ -28,11 +28,12 @@ from ..data.weights import (
     row_numbers_by_weight,
     weights_as_counts,
 )
+from ..io.checkpoint import branches
 from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.samples import check_samples, takes_missing, takes_rows
 from ..numerics.arrays import index_like, is_dask
-from .class_atoms import map_classes
+from ..numerics.threads import parallel
 from .labels import (
     check_class_count,
     check_labels,
@@ -91,6 +92,22 @@ class ClassRows:
         n_threads = n_waiting if is_dask(self.X) else options.n_threads
         with options(n_threads=n_threads):
             return map_classes(caller, learn, len(self.classes), max_concurrent)
+
+
+def map_classes(
+    caller: str,
+    learn: Callable[[int], Result],
+    n_classes: int,
+    max_concurrent: int | None = None,
+) -> list[Result]:
+    """Return `learn(c)` for all classes, each with a folder for its checkpoints."""
+    folders = branches(caller, n_classes)
+
+    def learn_class(c: int) -> Result:
+        with options(checkpoint=folders[c]):
+            return learn(c)
+
+    return parallel(learn_class, range(n_classes), max_concurrent)
 
 
 def kernel_of(learner: Any) -> Kernel | None:
