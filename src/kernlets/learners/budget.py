@@ -1,46 +1,39 @@
 """`BudgetKernelDL` learns a kernel dictionary with few anchors from a stream.
 
-`updates/budget_rules.py` has the rules, and `budget_anchors.py` has the anchors.
+`updates/budget_rules.py` has the rules, and `budget_anchors.py` has the anchors and a
+pass over samples.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..base.constraints import AT_LEAST_1, SAMPLES, StrOptions, clipped
 from ..coders import OMP, Lasso
-from ..coders.lasso import unfinished_message
 from ..contracts import Array, SparseCoder
-from ..data.missing import all_in_memory, any_missing, drop_empty_rows, has_missing
-from ..data.rows import map_rows, row_batches, shuffled_batches, take_rows
+from ..data.missing import all_in_memory
+from ..data.rows import map_rows, row_batches, shuffled_batches
 from ..data.stream import is_blocks
 from ..data.weights import check_weights, repeat_by_weight
 from ..dictionaries import KernelDictionary
-from ..io.checkpoint import Checkpoint, fitting
+from ..io.checkpoint import Checkpoint
 from ..kernels import Kernel, kernel_or_class, resolve
-from ..kernels.complete import completed_rows, filled_over
+from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_kernel
 from ..kernels.samples import check_samples, describe_input, takes_missing
-from ..numerics.arrays import diagonal, index_like, namespace, to_numpy
-from ..numerics.convergence import warn_unfinished
+from ..numerics.arrays import index_like, to_numpy
 from ..numerics.random import generator
-from ..numerics.scaling import all_finite
-from ..schema import Declared, Part, Whole, check
-from ..updates.admission import as_admission
-from ..updates.budget_rules import Budget, as_budget, as_gradient_step, pursuit_of
+from ..schema import Declared, Part, Whole
+from ..updates.budget_rules import Budget, as_budget
 from .base import DictionaryLearner
-from .budget_anchors import GIANT, AnchorStock
+from .budget_anchors import BLOCK, AnchorStock, BudgetPasses, complete_first_samples
 from .kernel_atoms import KernelAtoms
-from .loop import Alternation, Monitor, iterate
-from .schedule import Schedule, resolve_schedule
+from .loop import Monitor, iterate
+from .schedule import Schedule
 
-BLOCK = 64  # samples whose kernel rows are evaluated together
-N_FIRST_INCOMPLETE = 4 * BLOCK  # first samples with missing values, if X has any
-NORM_TOLERANCE = 1e-4  # deviation of squared norms from 1 that rounding explains
 N_ATOMS = 50  # default number of atoms
 PENALTY = 0.05  # λ of the default coder
 COEFS_SCALE = 0.1  # of first coefficients; with 1 first anchors are never pruned
@@ -246,28 +239,13 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         self, kernel: Kernel, X: Array, n_atoms: int | None, rng: np.random.Generator
     ) -> None:
         """Set the state before the first sample."""
-        X = self._complete_first_samples(X)
-        kernel = kernel.bound(X)
-        check_kernel(kernel, X)
+        X = complete_first_samples(X)
+        self.kernel_ = kernel.bound(X)
+        check_kernel(self.kernel_, X)
         start = self._initial_coefs(n_atoms, rng)
-        self.kernel_ = kernel
         self.coder_ = self._coder(start.shape[1], X.shape[-1])
-        self.stock_ = AnchorStock.empty(kernel, X, start)
+        self.stock_ = AnchorStock.empty(self.kernel_, X, start)
         self.n_samples_seen_ = 0
-
-    def _complete_first_samples(self, X: Array) -> Array:
-        """Return X, or, if values are missing, its first samples, completed."""
-        if not any_missing(X):
-            return X
-        if not all_in_memory(X):
-            X = take_rows(X, np.arange(min(X.shape[0], 16 * N_FIRST_INCOMPLETE)))
-        observed = drop_empty_rows(X)[:N_FIRST_INCOMPLETE]
-        if observed.shape[0] == 0:
-            raise ValueError(
-                "X has no sample of which anything is known to begin with: pass "
-                "samples with at least one entry that is not NaN"
-            )
-        return completed_rows(observed)
 
     def _initial_coefs(
         self, n_atoms: int | None, rng: np.random.Generator
@@ -275,8 +253,8 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         """Return the coefficients of the first anchors."""
         budget = as_budget(self.budget)
         if isinstance(self.init, str):
-            n_first = min(as_admission(budget.admission).n_first, budget.n_anchors)
-            return COEFS_SCALE * rng.standard_normal((n_first, n_atoms or N_ATOMS))
+            shape = budget.n_first, n_atoms or N_ATOMS
+            return COEFS_SCALE * rng.standard_normal(shape)
         try:
             start = np.asarray(self.init, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -300,91 +278,24 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         checkpoint: Checkpoint | None = None,
         rng: np.random.Generator | None = None,  # that orders the samples of a pass
     ) -> None:
-        """Run passes over samples; each pass is an iteration of the history."""
-        monitor = Monitor.of(self, n_passes, schedule=resolve_schedule(self.schedule))
-        alternation = BudgetPasses(self, passes, rng)
-        self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint)
-
-    def _resume(self, state: dict[str, Any]) -> None:
-        """Continue from the state of a checkpoint."""
-        stock, (_, p) = AnchorStock(**state["stock"]), self.stock_.anchors.shape
-        fitting(stock.start, self.stock_.start)
-        if check(stock)["p"] != p:
-            raise ValueError(f"it has anchors of other samples than those with {p}")
-        self.stock_ = stock
-        self.n_samples_seen_ = state["n_samples_seen"]
-        self._set_dictionary()
-
-    def _learn_pass(self, batches: Iterable[Array]) -> tuple[float, float]:
-        """Learn from one pass; return the mean squared error and the mean cost.
+        """Run passes over samples; each pass is an iteration of the history.
 
         If the samples raise an error, the learner is unchanged.
         """
-        stock, n_seen = self.stock_, self.n_samples_seen_
-        budget = as_budget(self.budget)
-        update = as_gradient_step(budget.update)
-        rules = budget.rules(isinstance(self.coder_, OMP), stock.start)
-        pursuit = pursuit_of(self.coder_, stock.start)
-        n_learned, n_unstable, sums, converged = 0, 0, np.zeros(2), True
-        for batch in batches:
-            samples = _complete_batch(stock, batch)
-            steps = update.steps(n_seen, samples.shape[0])
-            stock, outcome = stock.learn(self.kernel_, samples, steps, rules, pursuit)
-            n_seen += samples.shape[0]
-            n_learned += len(outcome.errors)
-            n_unstable += outcome.n_unstable
-            converged = converged and bool(outcome.converged.all())
-            sums += [float(outcome.errors.sum()), float(outcome.costs.sum())]
-        self._check_outcome(stock, sums, n_unstable, update.guard)
-        if not converged:
-            warn_unfinished(unfinished_message(cast(Lasso, self.coder_)))
-        self._warn_of_giants(n_seen - self.n_samples_seen_ - n_learned)
-        self.stock_, self.n_samples_seen_ = stock, n_seen
-        self._set_dictionary()
-        return float(sums[0]) / max(n_learned, 1), float(sums[1]) / max(n_learned, 1)
-
-    def _warn_of_giants(self, n_skipped: int) -> None:
-        if n_skipped:
-            warnings.warn(
-                f"{n_skipped} samples were not learned from: their κ(x, x) is over "
-                f"{GIANT:g} times that of any anchor, and they would outweigh all "
-                "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
-                "has changed its scale, fit a new learner",
-                stacklevel=8,
-            )
-
-    def _check_outcome(
-        self, stock: AnchorStock, sums: np.ndarray, n_unstable: int, guard: bool
-    ) -> None:
-        arrays = sums, stock.coefs, stock.gram()
-        if not all(all_finite(array) for array in arrays):
-            raise ValueError(
-                "the coefficients have grown without bound: scale the samples, e.g. "
-                "with UnitNorm, set guard=True in the update of the budget, or a "
-                "smaller step"
-            )
-        if n_unstable and not guard:
-            warnings.warn(
-                f"{n_unstable} steps were too long to lower the cost of their sample, "
-                "and the coefficients may grow without bound: set guard=True or a "
-                "smaller step in update",
-                stacklevel=8,
-            )
-
-    def _set_dictionary(self) -> None:
-        """Set `dictionary_` from the stock of anchors."""
-        stock = self.stock_
-        if len(stock) == 0:
-            raise ValueError(
-                "X has no non-zero samples (in feature space) to begin with"
-            )
-        coefs = namespace(stock.coefs).asarray(stock.coefs.T, copy=True)
-        gram = stock.gram()
-        if isinstance(self.coder_, OMP):
-            coefs, gram = _rescale_atoms(coefs, gram, diagonal(stock.matrix))
-        self.dictionary_ = KernelDictionary(
-            self.kernel_, stock.anchors, coefs, known_gram=gram
+        alternation = BudgetPasses(
+            self.stock_,
+            self.n_samples_seen_,
+            self.kernel_,
+            self.coder_,
+            as_budget(self.budget),
+            passes,
+            rng,
         )
+        history, n_iter = iterate(alternation, Monitor.of(self, n_passes), checkpoint)
+        self.dictionary_ = alternation.dictionary
+        self.history_, self.n_iter_ = history, n_iter
+        self.stock_ = alternation.stock
+        self.n_samples_seen_ = alternation.n_samples_seen
 
     def _coder(self, n_atoms: int, n_features: int) -> SparseCoder:
         if self.coder is None and self.n_nonzero_coefs is None:
@@ -403,63 +314,3 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_or_class(self.kernel)
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
-
-
-class BudgetPasses(Alternation):
-    """The alternation whose step is a pass over samples; the stock is its state."""
-
-    def __init__(
-        self,
-        learner: BudgetKernelDL,
-        passes: Iterator[Iterable[Array]],
-        rng: np.random.Generator | None,
-    ) -> None:
-        self.learner, self.passes, self.rng = learner, passes, rng
-
-    def current(self) -> KernelDictionary:
-        return self.learner.dictionary_
-
-    def step(self, keep: Callable[[], None]) -> dict[str, float]:
-        error, cost = self.learner._learn_pass(next(self.passes))
-        return {"objective": error, "cost": cost}
-
-    def state(self) -> dict[str, Any]:
-        stock, n_seen = vars(self.learner.stock_), self.learner.n_samples_seen_
-        return {"stock": stock, "n_samples_seen": n_seen, "rng": self.rng}
-
-    def resume(self, state: dict[str, Any]) -> None:
-        if self.rng is not None:
-            self.rng.bit_generator.state = state["rng"].bit_generator.state
-        self.learner._resume(state)
-
-
-def _complete_batch(stock: AnchorStock, batch: Array) -> Array:
-    """Complete missing values of a batch; rows with nothing observed are left out."""
-    if not has_missing(batch):
-        return batch
-    observed = drop_empty_rows(batch)
-    return (
-        filled_over(observed, stock.anchors) if len(stock) else completed_rows(observed)
-    )
-
-
-def _rescale_atoms(
-    coefs: Array,  # (m, r)
-    gram: Array,  # (m, m)
-    energies: Array,  # (r,) of the anchors
-) -> tuple[Array, Array | None]:
-    """Scale atoms to unit norm if rounding or pruning has changed their norm.
-
-    An atom that lost all its anchors is replaced by φ of one of the anchors.
-    """
-    squared_norms = to_numpy(diagonal(gram)).astype(np.float64)
-    deviating = np.flatnonzero(~(np.abs(squared_norms - 1) <= NORM_TOLERANCE))
-    if len(deviating) == 0:
-        return coefs, gram
-    for j in deviating:
-        if not squared_norms[j] > 0:
-            anchor = int(j) % coefs.shape[1]
-            coefs[j], coefs[j, anchor] = 0, 1
-            squared_norms[j] = float(energies[anchor])
-        coefs[j] /= float(np.sqrt(squared_norms[j]))
-    return coefs, None

@@ -1,15 +1,27 @@
-"""`AnchorStock` holds the anchors and atoms of a dictionary on a budget."""
+"""`AnchorStock` holds the anchors and atoms of a dictionary on a budget.
+
+`BudgetPasses` learns them from passes over samples.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from ..contracts import Array
+from ..coders import OMP, Lasso
+from ..coders.lasso import unfinished_message
+from ..contracts import Array, SparseCoder
+from ..data.missing import all_in_memory, any_missing, drop_empty_rows, has_missing
+from ..data.rows import take_rows
 from ..data.sparse_rows import stack_rows
+from ..dictionaries import KernelDictionary
+from ..io.checkpoint import fitting
 from ..kernels import Kernel
+from ..kernels.complete import completed_rows, filled_over
 from ..loops.budget.types import ERROR, BudgetOutcome, BudgetPursuit, Rules, Stock
 from ..loops.table import budget_stream
 from ..numerics.arrays import (
@@ -23,9 +35,15 @@ from ..numerics.arrays import (
     to_numpy,
     zeros,
 )
+from ..numerics.convergence import warn_unfinished
 from ..numerics.scaling import all_finite
-from ..schema import Declared, Either, Floats, Indices, Whole
+from ..schema import Declared, Either, Floats, Indices, Whole, check
+from ..updates.budget_rules import Budget, as_gradient_step, pursuit_of
+from .loop import Alternation
 
+BLOCK = 64  # samples whose kernel rows are evaluated together
+N_FIRST_INCOMPLETE = 4 * BLOCK  # first samples with missing values, if X has any
+NORM_TOLERANCE = 1e-4  # deviation of squared norms from 1 that rounding explains
 MAX_AGE = 64  # after so many changes of the anchors their matrix is inverted anew
 DRIFT = 1e-4  # relative error of squared norms above which atoms are solved anew
 GIANT = 1e4  # samples with κ(x, x) above this times the anchors' largest are skipped
@@ -220,3 +238,147 @@ def _enlarge(array: Array, shape: tuple[int, int]) -> Array:
     enlarged = zeros(shape, array)
     enlarged[: array.shape[0], : array.shape[1]] = array
     return enlarged
+
+
+class BudgetPasses(Alternation):
+    """The alternation whose step is a pass over samples; the stock is its state."""
+
+    def __init__(
+        self,
+        stock: AnchorStock,
+        n_samples_seen: int,
+        kernel: Kernel,
+        coder: SparseCoder,
+        budget: Budget,
+        passes: Iterator[Iterable[Array]],
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        self.stock, self.n_samples_seen = stock, n_samples_seen
+        self.kernel, self.coder, self.budget = kernel, coder, budget
+        self.passes, self.rng = passes, rng
+
+    @property
+    def dictionary(self) -> KernelDictionary:
+        """The dictionary of the atoms and anchors in stock."""
+        stock = self.stock
+        if len(stock) == 0:
+            raise ValueError(
+                "X has no non-zero samples (in feature space) to begin with"
+            )
+        coefs = namespace(stock.coefs).asarray(stock.coefs.T, copy=True)
+        gram = stock.gram()
+        if isinstance(self.coder, OMP):
+            coefs, gram = _rescale_atoms(coefs, gram, diagonal(stock.matrix))
+        return KernelDictionary(self.kernel, stock.anchors, coefs, known_gram=gram)
+
+    def current(self) -> KernelDictionary:
+        return self.dictionary
+
+    def step(self, keep: Callable[[], None]) -> dict[str, float]:
+        """Learn from one pass; return the mean squared error and the mean cost."""
+        stock, n_seen = self.stock, self.n_samples_seen
+        update = as_gradient_step(self.budget.update)
+        rules = self.budget.rules(isinstance(self.coder, OMP), stock.start)
+        pursuit = pursuit_of(self.coder, stock.start)
+        n_learned, n_unstable, sums, converged = 0, 0, np.zeros(2), True
+        for batch in next(self.passes):
+            samples = _complete_batch(stock, batch)
+            steps = update.steps(n_seen, samples.shape[0])
+            stock, outcome = stock.learn(self.kernel, samples, steps, rules, pursuit)
+            n_seen += samples.shape[0]
+            n_learned += len(outcome.errors)
+            n_unstable += outcome.n_unstable
+            converged = converged and bool(outcome.converged.all())
+            sums += [float(outcome.errors.sum()), float(outcome.costs.sum())]
+        if not all(all_finite(array) for array in (sums, stock.coefs, stock.gram())):
+            raise ValueError(
+                "the coefficients have grown without bound: scale the samples, e.g. "
+                "with UnitNorm, set guard=True in the update of the budget, or a "
+                "smaller step"
+            )
+        n_skipped = n_seen - self.n_samples_seen - n_learned
+        _warn_of_pass(n_unstable if not update.guard else 0, n_skipped)
+        if not converged:
+            warn_unfinished(unfinished_message(cast(Lasso, self.coder)))
+        self.stock, self.n_samples_seen = stock, n_seen
+        error, cost = sums / max(n_learned, 1)
+        return {"objective": float(error), "cost": float(cost)}
+
+    def state(self) -> dict[str, Any]:
+        stock, n_seen = vars(self.stock), self.n_samples_seen
+        return {"stock": stock, "n_samples_seen": n_seen, "rng": self.rng}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        if self.rng is not None:
+            self.rng.bit_generator.state = state["rng"].bit_generator.state
+        stock, (_, p) = AnchorStock(**state["stock"]), self.stock.anchors.shape
+        fitting(stock.start, self.stock.start)
+        if check(stock)["p"] != p:
+            raise ValueError(f"it has anchors of other samples than those with {p}")
+        self.stock, self.n_samples_seen = stock, state["n_samples_seen"]
+
+
+def _warn_of_pass(n_unstable: int, n_skipped: int) -> None:
+    """Warn of steps that were too long, and of samples that were too large."""
+    if n_unstable:
+        warnings.warn(
+            f"{n_unstable} steps were too long to lower the cost of their sample, "
+            "and the coefficients may grow without bound: set guard=True or a "
+            "smaller step in update",
+            stacklevel=7,
+        )
+    if n_skipped:
+        warnings.warn(
+            f"{n_skipped} samples were not learned from: their κ(x, x) is over "
+            f"{GIANT:g} times that of any anchor, and they would outweigh all "
+            "others for good. Scale the samples, e.g. with UnitNorm; if the stream "
+            "has changed its scale, fit a new learner",
+            stacklevel=7,
+        )
+
+
+def complete_first_samples(X: Array) -> Array:
+    """Return X, or, if values are missing, its first samples, completed."""
+    if not any_missing(X):
+        return X
+    if not all_in_memory(X):
+        X = take_rows(X, np.arange(min(X.shape[0], 16 * N_FIRST_INCOMPLETE)))
+    observed = drop_empty_rows(X)[:N_FIRST_INCOMPLETE]
+    if observed.shape[0] == 0:
+        raise ValueError(
+            "X has no sample of which anything is known to begin with: pass "
+            "samples with at least one entry that is not NaN"
+        )
+    return completed_rows(observed)
+
+
+def _complete_batch(stock: AnchorStock, batch: Array) -> Array:
+    """Complete missing values of a batch; rows with nothing observed are left out."""
+    if not has_missing(batch):
+        return batch
+    observed = drop_empty_rows(batch)
+    return (
+        filled_over(observed, stock.anchors) if len(stock) else completed_rows(observed)
+    )
+
+
+def _rescale_atoms(
+    coefs: Array,  # (m, r)
+    gram: Array,  # (m, m)
+    energies: Array,  # (r,) of the anchors
+) -> tuple[Array, Array | None]:
+    """Scale atoms to unit norm if rounding or pruning has changed their norm.
+
+    An atom that lost all its anchors is replaced by φ of one of the anchors.
+    """
+    squared_norms = to_numpy(diagonal(gram)).astype(np.float64)
+    deviating = np.flatnonzero(~(np.abs(squared_norms - 1) <= NORM_TOLERANCE))
+    if len(deviating) == 0:
+        return coefs, gram
+    for j in deviating:
+        if not squared_norms[j] > 0:
+            anchor = int(j) % coefs.shape[1]
+            coefs[j], coefs[j, anchor] = 0, 1
+            squared_norms[j] = float(energies[anchor])
+        coefs[j] /= float(np.sqrt(squared_norms[j]))
+    return coefs, None

@@ -81,7 +81,7 @@ class BatchLearner(DictionaryLearner):
             for start, rng in starts
         ]
         alternation = fits[0] if len(fits) == 1 else MultiStart(fits, self.max_iter)
-        monitor = Monitor.of(self, schedule=schedule)
+        monitor = Monitor.of(self)
         self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint, X)
         return alternation.dictionary
 

@@ -23,7 +23,7 @@ from ..data.rows import count_rows
 from ..io.checkpoint import Checkpoint
 from ..numerics.arrays import scalers_for
 from ..numerics.convergence import warn_unfinished
-from .schedule import WATCHED_BY, Schedule, has_settled
+from .schedule import Schedule, has_settled, resolve_schedule
 
 
 @dataclass
@@ -46,14 +46,15 @@ class Monitor:
         estimator: Any,
         max_iter: int | None = None,
         measure: str = "mean squared error",
-        schedule: Schedule | None = None,  # of a learner
     ) -> Monitor:
         """Create the monitor of a fit from the parameters of the estimator."""
-        if schedule is None:
-            watching: dict[str, Any] = {
-                name: getattr(estimator, name, None) for name in WATCHED_BY
-            }
-            schedule = Schedule(**watching)
+        if hasattr(estimator, "schedule"):
+            schedule = resolve_schedule(estimator.schedule)
+        else:
+            schedule = Schedule(
+                verbose=bool(getattr(estimator, "verbose", False)),
+                callback=getattr(estimator, "callback", None),
+            )
         return cls(
             estimator.max_iter if max_iter is None else max_iter,
             schedule,

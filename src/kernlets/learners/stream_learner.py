@@ -168,7 +168,7 @@ class StreamLearner(LinearAtoms):
         weights: Weights = None,
     ) -> None:
         """Run passes over the rows; each pass is an iteration of the history."""
-        monitor = Monitor.of(self, passes, schedule=resolve_schedule(self.schedule))
+        monitor = Monitor.of(self, passes)
         alternation = StreamPasses(self, X, weights)
         self.history_, self.n_iter_ = iterate(alternation, monitor, checkpoint, X)
 

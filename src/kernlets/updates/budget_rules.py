@@ -220,6 +220,11 @@ class Budget(NamedParts):
             return as_gradient_step(value)
         return as_admission(value) if name == "admission" else None
 
+    @property
+    def n_first(self) -> int:
+        """The number of first anchors, to which no criterion is applied."""
+        return min(as_admission(self.admission).n_first, self.n_anchors)
+
     def check(self) -> None:
         """Refuse bad values, also of the rules."""
         for rule in (self, as_admission(self.admission), as_gradient_step(self.update)):
