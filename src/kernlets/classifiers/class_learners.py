@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -25,8 +24,6 @@ from ..numerics.arrays import to_numpy
 from ..numerics.random import generator
 from ..numerics.text import printable
 from .class_rows import ClassRows, fitted_kernel, kernel_of
-
-Result = TypeVar("Result")
 
 DEFAULT_NONZEROS = 10  # of a code over the dictionary of one class
 DEFAULT_ATOMS = 30  # of a small class; a class with fewer samples keeps all of them
@@ -144,19 +141,3 @@ def check_all_fitted(learners: list[Any], classes: np.ndarray) -> None:
 def is_of_matrix(learner: Any) -> bool:
     """Whether a fitted learner takes rows of a precomputed kernel matrix."""
     return isinstance(fitted_kernel(learner), Precomputed)
-
-
-def map_learners(
-    learners: list[Any],
-    class_rows: list[np.ndarray],
-    X: Any,
-    compute: Callable[[Any, Any], Result],
-) -> list[Result]:
-    """Return `compute(learner, X)` for all learners.
-
-    Of a kernel matrix each gets the columns of its training rows.
-    """
-    return [
-        compute(learner, X[:, rows] if is_of_matrix(learner) else X)
-        for learner, rows in zip(learners, class_rows, strict=True)
-    ]

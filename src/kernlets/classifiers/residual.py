@@ -32,7 +32,6 @@ from .class_learners import (
     clone_per_class,
     fit_to_class,
     is_of_matrix,
-    map_learners,
     partial_fit_to_class,
     warn_of_small_classes,
 )
@@ -224,7 +223,10 @@ class ResidualClassifier(ResidualVoting):
             group_size = learners[0].coder_.group_size
             residuals = map_rows(compute, X, row_bytes, group_size)
         else:
-            columns = self._map_learners(X, _errors_of_samples)
+            columns = self._map_learners(
+                X,
+                lambda learner, X_c: learner.reconstruction_error(X_c, per_sample=True),
+            )
             residuals = namespace(columns[0]).stack(columns, axis=1)
         return prior_residuals(residuals, X, self.class_count_, self.temperature_)
 
@@ -253,7 +255,14 @@ class ResidualClassifier(ResidualVoting):
         return side_by_side(codes)
 
     def _map_learners(self, X: Any, compute: Callable[[Any, Any], Any]) -> list[Any]:
-        return map_learners(self.learners_, self.class_rows_, X, compute)
+        """Return `compute(learner, X)` for all learners.
+
+        Of a kernel matrix each gets the columns of its training rows.
+        """
+        return [
+            compute(learner, X[:, rows] if is_of_matrix(learner) else X)
+            for learner, rows in zip(self.learners_, self.class_rows_, strict=True)
+        ]
 
     def _set_temperature(self, rows: ClassRows) -> None:
         """Set the temperature to the mean training residual.
@@ -298,10 +307,6 @@ class ResidualClassifier(ResidualVoting):
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_or_class(getattr(self.learner, "kernel", None))
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
-
-
-def _errors_of_samples(learner: Any, X: Array) -> Array:  # (n,)
-    return learner.reconstruction_error(X, per_sample=True)
 
 
 def _block_residuals(

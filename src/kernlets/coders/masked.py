@@ -160,7 +160,9 @@ def restricted_solve(coder: SparseCoder, problem: RestrictedProducts) -> SparseC
     scale = xp.where(is_usable, 1 / xp.sqrt(xp.where(is_usable, energies, 1.0)), 0.0)
     unit_gram = gram * scale * scale[:, None]
     codes = coder.solve(unit_gram, problem.corr * scale, problem.energy)
-    return replace(codes, values=codes.values * _slot_values(scale, codes.indices))
+    # empty slots have the value 0, whatever the scale
+    slot_scale = scale[index_like(codes.indices, scale)]
+    return replace(codes, values=codes.values * slot_scale)
 
 
 @restricted_solve.register
@@ -218,11 +220,6 @@ def _iterate_threshold(
         "or use OMP or Lasso"
     )
     return codes
-
-
-def _slot_values(scale: Array, indices: Array) -> Array:  # (m,), (n, w) -> (n, w)
-    """Return the number of each slot's atom; any number for slots that are empty."""
-    return scale[index_like(indices, scale)]
 
 
 class _BlockCodes:

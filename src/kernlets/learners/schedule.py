@@ -114,11 +114,6 @@ def total_weights(factors: np.ndarray, weights: np.ndarray) -> np.ndarray:  # (n
     return np.where(is_forgetting, geometric_sums, weights)
 
 
-def forgetting_of(value: float | Forgetting) -> Forgetting:
-    """Turn a number into a constant factor; return a `Forgetting` unchanged."""
-    return value if isinstance(value, Forgetting) else Forgetting(value)
-
-
 class Schedule(BaseEstimator):
     """How a learner trains: when codes grow denser, atoms are exchanged, fits stop.
 

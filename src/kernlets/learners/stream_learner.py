@@ -31,7 +31,7 @@ from ..schema import Declared, Floats, Indices, Maybe, Whole, check, declared_of
 from ..updates.replace import replacements
 from .linear_learner import LinearAtoms
 from .loop import Alternation, Monitor, iterate
-from .schedule import forgetting_of, resolve_schedule
+from .schedule import Forgetting, resolve_schedule
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -211,7 +211,9 @@ class StreamLearner(LinearAtoms):
         self, n_samples: int, weights: Weights = None
     ) -> np.ndarray:  # (n_samples,)
         """Return the forgetting factors of the next samples."""
-        forgetting = forgetting_of(resolve_schedule(self.schedule).forgetting)
+        forgetting = resolve_schedule(self.schedule).forgetting
+        if not isinstance(forgetting, Forgetting):
+            forgetting = Forgetting(forgetting)
         return forgetting.factors(self.n_samples_seen_, n_samples, weights)
 
     def _refresh(self, summary: CodeSummary | Statistics) -> None:

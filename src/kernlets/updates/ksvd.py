@@ -232,7 +232,7 @@ def _(
         order,
         rule.exact,
         rule.positive,
-        weights=_like_values(coded.weights, values),
+        weights=None if coded.weights is None else as_like(coded.weights, values),
     )
     errors = _gram_errors(dictionary, gram, replace(codes, values=values))
     return _renormalize(dictionary), errors, values
@@ -263,10 +263,6 @@ def _gram_errors(
         residual = squared_residual(gram, corr, energy, block.toarray())
         errors[rows] = to_numpy(residual)
     return errors
-
-
-def _like_values(weights: np.ndarray | None, values: Array) -> Array | None:
-    return None if weights is None else as_like(weights, values)
 
 
 def _copy(array: Array) -> Array:
