@@ -1,8 +1,9 @@
-"""Learners of classes: their seeds, numbers of atoms and non-zeros, and kernels."""
+"""Learners and atoms of classes: seeds, numbers of atoms and non-zeros, kernels."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from ..base.progress import part_of
+from ..contracts import Array
 from ..data.missing import fill_rows_with_means
 from ..data.rows import load_values, map_rows, n_columns
 from ..data.stream import first_block, is_blocks
@@ -19,11 +21,11 @@ from ..kernels import Kernel, Precomputed
 from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_kernel
 from ..learners.base import DictionaryLearner
-from ..learners.initial_atoms import NonzeroRows
-from ..numerics.arrays import to_numpy
+from ..learners.initial_atoms import NonzeroRows, nonzero_rows, start_atoms
+from ..numerics.arrays import index_like, namespace, to_numpy
 from ..numerics.random import generator
 from ..numerics.text import printable
-from .class_rows import ClassRows, fitted_kernel, kernel_of
+from .class_rows import ClassRows, fitted_kernel, kernel_of, map_classes
 
 DEFAULT_NONZEROS = 10  # of a code over the dictionary of one class
 DEFAULT_ATOMS = 30  # of a small class; a class with fewer samples keeps all of them
@@ -141,3 +143,69 @@ def check_all_fitted(learners: list[Any], classes: np.ndarray) -> None:
 def is_of_matrix(learner: Any) -> bool:
     """Whether a fitted learner takes rows of a precomputed kernel matrix."""
     return isinstance(fitted_kernel(learner), Precomputed)
+
+
+def class_sizes(
+    n_atoms_per_class: int | None,
+    default: Callable[[np.ndarray], np.ndarray],
+    X: Array,  # (n, p)
+    labels: np.ndarray,  # (n,) indices into classes
+    classes: np.ndarray,  # (C,)
+    weights: Weights = None,
+) -> np.ndarray:  # (C,)
+    """Return the number of atoms of each class.
+
+    That is `n_atoms_per_class`, or if it is None, what `default` returns for the
+    numbers of non-zero samples. A class never gets more atoms than it has samples; a
+    warning names the first class that gets fewer than `n_atoms_per_class`.
+    """
+    row_numbers = nonzero_rows(X)
+    row_weights = None if weights is None else weights[row_numbers]
+    n_usable = np.bincount(labels[row_numbers], row_weights, len(classes)).astype(
+        np.intp
+    )
+    empty_classes = classes[n_usable == 0]
+    if len(empty_classes):
+        raise ValueError(
+            f"class {empty_classes[0]} has only zero samples: remove it from X and y"
+        )
+    if n_atoms_per_class is None:
+        return default(n_usable)
+    short_classes = classes[n_usable < n_atoms_per_class]
+    if len(short_classes):
+        warnings.warn(
+            f"{len(short_classes)} of {len(classes)} classes, the first being "
+            f"{short_classes[0]}, have fewer samples than "
+            f"n_atoms_per_class={n_atoms_per_class} and get one atom per sample: lower "
+            "n_atoms_per_class",
+            stacklevel=3,
+        )
+    return np.minimum(n_atoms_per_class, n_usable)
+
+
+def class_atoms(
+    X: Array,  # (n, p)
+    labels: np.ndarray,  # (n,) class indices
+    sizes: np.ndarray,  # (C,)
+    rng: np.random.Generator,
+    learn_atoms: Callable[[Array, int, int, Weights], Array],
+    weights: Weights = None,
+) -> Array:  # (m, p)
+    """Stack the atoms `learn_atoms(rows, size, seed, weights)` of each class."""
+    seeds = rng.integers(2**31, size=len(sizes)).tolist()
+
+    def learn_class(c: int) -> Array:
+        class_rows = np.flatnonzero(labels == c)
+        X_c = X[index_like(class_rows, X)]
+        class_weights = None if weights is None else weights[class_rows]
+        return learn_atoms(X_c, int(sizes[c]), seeds[c], class_weights)
+
+    atoms = map_classes("class_atoms", learn_class, len(sizes))
+    return namespace(X).concat(atoms)
+
+
+def cluster_atoms(
+    rows: Array, size: int, seed: int, weights: Weights = None
+) -> Array:  # (m, p)
+    """Return the centres of k-means clusters as first atoms of a class."""
+    return start_atoms("kmeans", rows, size, np.random.default_rng(seed), weights)

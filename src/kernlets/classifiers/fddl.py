@@ -31,7 +31,7 @@ from .base import (
     class_residuals,
     prior_residuals,
 )
-from .class_atoms import class_atoms, class_sizes, cluster_atoms
+from .class_learners import class_atoms, class_sizes, cluster_atoms
 from .fddl_codes import FisherProblems, fisher_problems, minimise
 from .fddl_objective import ClassLayout, Penalties, consecutive_slices
 from .labels import complete_samples

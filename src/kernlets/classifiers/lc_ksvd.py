@@ -42,7 +42,7 @@ from ..numerics.scaling import least_energy, lengths
 from ..schema import Declared, Floats
 from ..updates import KSVDUpdate
 from .base import CodingClassifier, ScoreVoting, prior_residuals
-from .class_atoms import class_atoms, class_sizes
+from .class_learners import class_atoms, class_sizes
 from .labels import weighted_samples
 
 if TYPE_CHECKING:
