@@ -1,6 +1,6 @@
 """`DictionaryLearner` has what all learners share: codes, errors and defaults.
 
-`linear_learner.py`, `kernel_learner.py` and `stream_learner.py` have the base classes
+`linear_learner.py`, `kernel_ksvd.py` and `stream_learner.py` have the base classes
 of learners that fit in the same way.
 """
 
