@@ -33,7 +33,7 @@ from kernlets import (
 )
 from kernlets.coders import encode
 from kernlets.datasets import shifted, unit_norm
-from kernlets.datasets.image_rows import SHIFTS
+from kernlets.datasets.preparation import SHIFTS
 from kernlets.dictionaries import ExplicitDictionary
 from kernlets.numerics.arrays import to_numpy
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernlets.datasets.locations import find
+from kernlets.datasets.catalogue import find
 
 from .data import load_data
 from .peers.spec import Benchmark, Case, Figures, Method, Target

@@ -18,7 +18,7 @@ NAMES = (
 @lru_cache(maxsize=1)
 def set12() -> dict[str, np.ndarray]:
     """The pictures, 0 to 255; `Skip` if they are not there."""
-    from kernlets.datasets.locations import find
+    from kernlets.datasets.catalogue import find
 
     for path in find("set12.npz"):
         with np.load(path) as arrays:

@@ -29,7 +29,7 @@ from kernlets import (
     save,
 )
 from kernlets.cli import app
-from kernlets.cli.progress import fit_with_progress
+from kernlets.cli.fit import fit_with_progress
 
 NAMES = np.array(["zero", "one", "two", "three"])
 FIT = ["--atoms", "12", "--iterations", "3"]

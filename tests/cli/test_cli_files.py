@@ -25,7 +25,7 @@ from typer.testing import CliRunner, Result
 from kernlets import KSVD, NystroemMap, SRCClassifier, load, registry, save
 from kernlets.cli import app, output_files
 from kernlets.datasets import read_table
-from kernlets.io.columns import row_ids
+from kernlets.io.data_file import row_ids
 
 FIT = ["--method", "ksvd", "--atoms", "8", "--scale", "none"]
 NAMES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from kernlets import datasets
 from kernlets.datasets import Dataset, DatasetNotFoundError, add_noise, drop_pixels
-from kernlets.datasets import locations as sources
+from kernlets.datasets import catalogue as sources
 from kernlets.datasets.catalogue import CATALOGUE
 
 

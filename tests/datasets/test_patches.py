@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernlets.datasets import distance_percentile, whitened_patches
-from kernlets.datasets.image_rows import normalize_contrast, random_patches, whiten
+from kernlets.datasets.preparation import normalize_contrast, random_patches, whiten
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ from kernlets import (
     UnitNorm,
     to_onnx,
 )
-from kernlets.export import ExportError, kernels, models
+from kernlets.export import ExportError, codes, models
 from kernlets.export import onnx as onnx_files
 from kernlets.export.graph import OperationGraph
 
@@ -215,8 +215,8 @@ def test_kernels(kernel, dtype):
     X[0] = 0
     graph = OperationGraph(np.dtype(dtype))
     value = graph.input("X", X.shape[1])
-    graph.output("matrix", kernels.kernel_matrix(kernel, value, Z))
-    graph.output("energy", kernels.energy(kernel, value))
+    graph.output("matrix", codes.kernel_matrix(kernel, value, Z))
+    graph.output("energy", codes.energy(kernel, value))
     found = run(onnx_files._model_proto(onnx, graph, kernel), X)
     assert close(found["matrix"], kernel(X, Z), dtype).all()
     assert close(found["energy"][:, 0], kernel.diag(X), dtype)

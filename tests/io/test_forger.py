@@ -46,7 +46,7 @@ from kernlets.io import (
     save_state,
 )
 from kernlets.io.checkpoint import Checkpoint
-from kernlets.io.parameters import constraints_of
+from kernlets.io.encode import constraints_of
 from kernlets.schema import attributes, declared_of, is_record, record_fields
 
 SEED = 20250712

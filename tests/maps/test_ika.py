@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 
 import kernlets
 from kernlets import RBF, FourierMap, IKAMap, Matern, NystroemMap, Polynomial
-from kernlets.maps.eigenfunctions import (
+from kernlets.maps.ika import (
     Sample,
     captured_norm2,
     orthonormal,

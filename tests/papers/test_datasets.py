@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernlets.datasets import DatasetNotFoundError
-from kernlets.datasets.locations import save_arrays
+from kernlets.datasets.catalogue import save_arrays
 from papers.datasets import SETS, load
 
 

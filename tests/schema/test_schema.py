@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from kernlets.io.limits import (
+from kernlets.io.decode import (
     FACTOR,
     FLOOR,
     MAX_DEPTH,
@@ -270,7 +270,7 @@ def test_the_outline_is_that_of_the_value(
     value = _random_value(np.random.default_rng(seed), 6)
     text, depth = json.dumps(value).encode(), _depth(value)
     n_objects = str(value).count("{")  # an upper bound: texts have some, too
-    limits = "kernlets.io.limits"
+    limits = "kernlets.io.decode"
     monkeypatch.setattr(f"{limits}.MAX_DEPTH", depth)
     monkeypatch.setattr(f"{limits}.MAX_OBJECTS", n_objects)
     check_outline(text, MemoryBudget(len(text)))

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.pipeline import Pipeline
 
 from ..base.pipelines import last_step, steps_of, takes_missing
 from ..base.row_names import set_row_names
 from ..classifiers import ResidualClassifier
 from ..classifiers.base import CodingClassifier
 from ..config import options
+from ..data.block_loop import report_rows_to
 from ..data.lazy_rows import COPIES
 from ..data.missing import has_missing
 from ..data.rows import count_rows, fits_in_memory
@@ -35,30 +35,11 @@ from ..learners import KSVD, BudgetKernelDL
 from ..learners.linear_learner import LinearAtoms
 from ..learners.schedule import resolve_schedule
 from ..numerics.text import size_text
-from .input_data import Columns, Source, count_features, name_of
-from .model_info import atoms_text, first_step, note_feature_names, show_facts
-from .output_files import check_checkpoints, check_model, save_or_rescue
-from .progress import fit_with_progress
+from .input_data import Columns, Source, count_features, name_of, rows_progress
+from .model_info import atoms_text, show_facts
+from .output_files import check_model, save_or_rescue
 from .recipe import Recipe
 from .use import check_labels, score_facts
-
-
-def check_resume(
-    checkpoint: Path | None, resume: bool, files: Iterable[Path | None] = ()
-) -> None:
-    """Refuse to resume from nothing, and to mix with the checkpoints of another fit.
-
-    The folder must not be one of the files that the command reads and writes.
-    """
-    if checkpoint is None:
-        if resume:
-            raise typer.BadParameter("needs --checkpoint DIR", param_hint="--resume")
-    elif not resume and next(checkpoint.rglob("*.checkpoint"), None) is not None:
-        raise ValueError(
-            f"{checkpoint}: holds the checkpoints of a fit: add --resume to go on with "
-            "it, or name another folder"
-        )
-    check_checkpoints(checkpoint, files)
 
 
 def fit_model(
@@ -80,7 +61,7 @@ def fit_model(
     changes = suit_memory(model, train, recipe.method)
     if is_classifier(model) and isinstance(train.y, np.ndarray):
         _check_classes(source.name, train.y)
-    columns = _columns_of_rows(source.name, train, takes_missing(model))
+    columns = Columns.of_rows(source.name, train, takes_missing(model))
     held_out, numbers = None, None
     if test is not None:
         labelled = is_classifier(model)
@@ -94,11 +75,16 @@ def fit_model(
     start = time.perf_counter()
     fit_with_progress(model, train.X, train.y, count_rows(train.X), quiet)
     seconds = time.perf_counter() - start
-    row_names = fitted_row_names(model, numbers if train.files is None else train.files)
+    row_names = numbers if train.files is None else train.files
+    best_rows = getattr(model, "best_rows_", None)  # a search may have time for some
+    if best_rows is not None:
+        row_names = best_rows if row_names is None else row_names[best_rows]
     search = search_facts(model)
     model = getattr(model, "best_pipeline_", model)
-    set_row_names(first_step(model), row_names)
-    note_feature_names(model, columns.names)
+    first_step = steps_of(model)[0]
+    set_row_names(first_step, row_names)
+    if columns.names is not None:  # where scikit-learn stores those of a dataframe
+        first_step.feature_names_in_ = np.array([*columns.names], dtype=object)
     notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
     save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
@@ -129,15 +115,25 @@ def _check_classes(name: str, labels: np.ndarray) -> None:
         )
 
 
-def _columns_of_rows(name: str, rows: Table, allow_missing: bool) -> Columns:
-    """Return the columns of training rows; warn if their names cannot be used."""
-    columns = Columns.of_rows(rows, allow_missing)
-    if columns.names is None and rows.feature_names is not None:
-        warnings.warn(
-            f"{name}: some columns have the same name: the model will match columns by "
-            "position"
-        )
-    return columns
+def fit_with_progress(
+    model: Any, X: Any, y: Any, n_rows: int | None, quiet: bool
+) -> None:
+    """Fit a model, and count the rows that loops process meanwhile.
+
+    The number of passes of a map is unknown; a learner makes one pass per iteration, so
+    the remaining time is known.
+    """
+    learner = getattr(last_step(model), "learner", None) or last_step(model)
+    n_iter = getattr(learner, "max_iter", 1)
+    if not isinstance(n_iter, int):
+        n_iter = 1  # fit will refuse it
+    total = n_rows and n_rows * n_iter
+    with rows_progress("fitting", total, quiet) as bar, report_rows_to(bar.advance):
+        for name, step in model.steps[:-1] if isinstance(model, Pipeline) else ():
+            bar.begin(name)
+            X = step.fit_transform(X, y)
+        bar.begin("learning", total)
+        last_step(model).fit(X, y)
 
 
 def _fit_facts(
@@ -197,17 +193,6 @@ def _take_rows(rows: Table, row_numbers: np.ndarray) -> Table:
     return rows._replace(
         X=rows.X[row_numbers], y=np.asarray(rows.y)[row_numbers], files=files
     )
-
-
-def fitted_row_names(model: Any, names: np.ndarray | None) -> np.ndarray | None:
-    """Return the names, or numbers in the file, of the rows that a model was fitted to.
-
-    A search that has no time for all rows fits its best pipeline to some of them.
-    """
-    best_rows = getattr(model, "best_rows_", None)
-    if best_rows is None:
-        return names
-    return best_rows if names is None else names[best_rows]
 
 
 def search_facts(model: Any) -> dict[str, str]:

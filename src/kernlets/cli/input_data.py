@@ -1,4 +1,7 @@
-"""Reads the rows of a command: from files, standard input, pipes or a cluster."""
+"""Reads the rows of a command, from files, standard input, pipes or a cluster.
+
+Progress is shown meanwhile, in bars on standard error when that is a terminal.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from ..base.pipelines import takes_missing
 from ..config import options
 from ..data.rows import count_rows, on_dask, row_batches
 from ..datasets import DataFileError, Table, open_rows, read_table
-from ..io.columns import label_column, refuse_missing
-from ..io.data_file import Request, optional_import
+from ..io.data_file import Request, label_column, optional_import, refuse_missing
 from ..io.parquet import numeric_columns, parquet_bytes, parquet_files
 from ..numerics.arrays import is_dask
 from .model_info import feature_names
-from .progress import rows_progress
 
 MEMORY_SHARE = 4  # files above this part of the memory option stay on disk
 FOLDER = "folders of images"
@@ -49,15 +63,16 @@ class Columns(NamedTuple):
         return cls(model.n_features_in_, feature_names(model), takes_missing(model))
 
     @classmethod
-    def of_rows(cls, rows: Table, allow_missing: bool) -> Columns:
-        """The columns of rows, by name if names are unique."""
+    def of_rows(cls, source: str, rows: Table, allow_missing: bool) -> Columns:
+        """The columns of rows, by name if names are unique, or else with a warning."""
         names = rows.feature_names
-        is_unique = names is not None and len(set(names)) == len(names)
-        return cls(
-            count_features(rows),
-            tuple(names) if names and is_unique else None,
-            allow_missing,
-        )
+        if names is not None and len(set(names)) < len(names):
+            names = None
+            warnings.warn(
+                f"{source}: some columns have the same name: the model will match "
+                "columns by position"
+            )
+        return cls(count_features(rows), tuple(names) if names else None, allow_missing)
 
 
 @dataclass(frozen=True)
@@ -267,3 +282,66 @@ def _rename_in_messages(copy: Path, name: str) -> Iterator[None]:
         except DataFileError as error:
             problem = str(error).removeprefix(f"{copy}: ")
             raise DataFileError(name, problem) from error
+
+
+# ------------------------------------------------------------------------- progress
+
+SPEED_UNITS = ((1, ""), (1e3, "k"), (1e6, "M"))
+
+
+class RowsPerSecond(ProgressColumn):
+    """Rows per second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        if speed is None:
+            return Text("")
+        factor, unit = max((u for u in SPEED_UNITS if u[0] <= speed), default=(1, ""))
+        return Text(f"{speed / factor:.3g}{unit} rows/s")
+
+
+class RowsBar:
+    """A progress bar that counts rows."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task: TaskID | None = None
+
+    def begin(self, title: str, total: int | None = None) -> None:
+        """Replace the bar by a new one."""
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(title, total=total)
+
+    def advance(self, n: int) -> None:
+        """Count rows that were processed."""
+        if self._task is not None:
+            self._bar.advance(self._task, n)
+
+
+@contextmanager
+def rows_progress(
+    title: str, total: int | None, quiet: bool = False
+) -> Iterator[RowsBar]:
+    """Yield a bar that counts rows, on standard error if that is a terminal."""
+    with make_bar(quiet, RowsPerSecond()) as bar:
+        rows = RowsBar(bar)
+        rows.begin(title, total)
+        yield rows
+
+
+def make_bar(quiet: bool, *speed: ProgressColumn) -> Progress:
+    """Make a bar that shows nothing where standard error is no terminal."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn("{task.percentage:>3.0f}%"),
+        *speed,
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=quiet or not console.is_terminal,
+    )

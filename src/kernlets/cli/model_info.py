@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 from sklearn.base import is_classifier, is_outlier_detector
-from sklearn.pipeline import Pipeline
 
 from ..base.names import guess
 from ..base.pipelines import last_step, steps_of
@@ -52,11 +50,6 @@ def load_model(path: Path) -> Any:
     return model
 
 
-def first_step(model: Any) -> Any:
-    """Return the first step of a pipeline, or the model itself."""
-    return model[0] if isinstance(model, Pipeline) else model
-
-
 def fitted_learners(model: Any) -> list[Any]:
     """Return the fitted learners of a model: one, or one for each class."""
     final_step = last_step(model)
@@ -79,12 +72,6 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     """Return the names of the columns that a model was fitted to, if they had any."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(map(str, names))
-
-
-def note_feature_names(model: Any, names: Sequence[str] | None) -> None:
-    """Store names of columns where scikit-learn stores those of a dataframe."""
-    if names is not None:
-        first_step(model).feature_names_in_ = np.array([*names], dtype=object)
 
 
 def has_codes(model: Any) -> bool:

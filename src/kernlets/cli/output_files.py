@@ -133,15 +133,11 @@ def write_codes(path: Path, code_blocks: Iterable[sparse.csr_array]) -> None:
         elif suffix == ".npy":
             write_rows(file, (block.toarray() for block in code_blocks))
         else:
-            _write_text(file, code_blocks)
+            write_text(file, code_blocks)
 
 
-def print_codes(code_blocks: Iterable[sparse.csr_array]) -> None:
-    """Print dense codes in CSV."""
-    _write_text(sys.stdout, code_blocks)
-
-
-def _write_text(file: Any, code_blocks: Iterable[sparse.csr_array]) -> None:
+def write_text(file: Any, code_blocks: Iterable[sparse.csr_array]) -> None:
+    """Write dense codes in CSV."""
     for block in code_blocks:
         number_format = _number_format(block.dtype)
         np.savetxt(file, block.toarray(), fmt=number_format, delimiter=",")
@@ -198,10 +194,23 @@ def _check_place(path: Path) -> None:
     check_space(path, ROOM)
 
 
-def check_checkpoints(folder: Path | None, files: Iterable[Path | None] = ()) -> None:
-    """Refuse a folder for checkpoints that cannot be written, or is to be a file."""
+def check_checkpoints(
+    folder: Path | None, resume: bool, files: Iterable[Path | None]
+) -> None:
+    """Refuse a folder for checkpoints that is of no use to this command.
+
+    It must not be one of the files that the command reads and writes, and must be
+    writable. With the checkpoints of a fit in it, that fit has to be resumed.
+    """
     if folder is None:
+        if resume:
+            raise typer.BadParameter("needs --checkpoint DIR", param_hint="--resume")
         return
+    if not resume and next(folder.rglob("*.checkpoint"), None) is not None:
+        raise ValueError(
+            f"{folder}: holds the checkpoints of a fit: add --resume to go on with it, "
+            "or name another folder"
+        )
     if folder.resolve() in [file.resolve() for file in files if file is not None]:
         raise ValueError(
             f"--checkpoint {folder}: cannot be made a folder, because it is also named "

@@ -26,9 +26,9 @@ from ..io.image_folder import (
     turn_upright,
 )
 from ..numerics.text import size_text
+from .input_data import make_bar
 from .model_info import show_facts
 from .output_files import check_output
-from .progress import share_progress
 
 Progress = Callable[[float], Any]
 
@@ -121,8 +121,9 @@ def _restore(
 ) -> None:
     """Do the work with a progress bar, write the result, and print facts."""
     start = time.perf_counter()
-    with share_progress(title, job.quiet) as progress:
-        restored = work(progress)
+    with make_bar(job.quiet) as bar:
+        task = bar.add_task(title, total=1.0)
+        restored = work(lambda share: bar.update(task, completed=share))
     seconds = time.perf_counter() - start
     write_picture(target, replace(picture, pixels=restored))
     if not job.quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -32,11 +33,11 @@ from .output_files import (
     check_output,
     check_space,
     check_table,
-    print_codes,
     print_predictions,
     print_table,
     write_codes,
     write_predictions,
+    write_text,
 )
 
 
@@ -182,8 +183,7 @@ def transform_rows(
     rows = source.read(Columns.of_model(model))
     codes = apply_by_batches(partial(_sparse_codes, model), rows, "coding")
     if output == STANDARD_OUTPUT:
-        print_codes(codes)
-        return
+        return write_text(sys.stdout, codes)
     n_codes = sum(learner.dictionary_.n_atoms for learner in fitted_learners(model))
     bytes_per_code = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)  # at least
     check_space(output, (count_rows(rows.X) or 0) * n_codes * bytes_per_code)

@@ -7,21 +7,21 @@
 from __future__ import annotations
 
 from ..io.data_file import DataFileError, Table
-from ..io.rows_on_disk import open_rows, write_rows
-from ..io.tables import read_table
-from .catalogue import Dataset, load
-from .image_rows import (
+from ..io.tables import open_rows, read_table, write_rows
+from .catalogue import Dataset, DatasetNotFoundError, load
+from .preparation import (
     add_noise,
+    covariances,
     distance_percentile,
     drop_pixels,
+    region_covariances,
     remove_mean_and_normalize,
     shifted,
     shifted_batches,
     unit_norm,
     whitened_patches,
+    z_normalize,
 )
-from .locations import DatasetNotFoundError
-from .series import covariances, region_covariances, z_normalize
 
 __all__ = [
     "DataFileError",

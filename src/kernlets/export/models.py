@@ -44,15 +44,17 @@ from ..maps import (
 from ..numerics.arrays import to_numpy
 from ..outliers import DictionaryOutlierDetector, StreamOutlierDetector
 from ..outliers.sampled import SampledDictionaries
-from .coders import CodedRows, inner_products, sparse_codes
-from .graph import OperationGraph, Value, concatenate, refusal, take_rows
-from .kernels import (
+from .codes import (
+    CodedRows,
     dense_points,
+    inner_products,
     kernel_matrix,
     l1_distances,
     nonzero_divisor,
+    sparse_codes,
     squared_norms,
 )
+from .graph import OperationGraph, Value, concatenate, refusal, take_rows
 
 Outputs = dict[str, Value]
 MAPS = (

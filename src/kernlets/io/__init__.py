@@ -2,13 +2,13 @@
 
 A model is one file in the format safetensors: no pickle, and no code is run on loading.
 `models.py` has `save` and `load` and the layout of a file. `encode.py` turns a model
-into JSON and arrays, and `decode.py` does the reverse; `parameters.py` and `limits.py`
-refuse what no model has. Classes declare their fitted attributes, see `schema`.
+into JSON and arrays, and `decode.py` does the reverse. Classes declare their fitted
+attributes, see `schema`.
 
 `checkpoint.py` stores the states of unfinished fits, and `atomic_write.py` writes any
 file completely or not at all.
 
-`tables.py` reads rows in many formats, and `rows_on_disk.py` opens larger files.
+`tables.py` reads and opens files of rows in many formats, and writes them.
 """
 
 from .encode import PersistenceError

@@ -1,10 +1,17 @@
-"""What all readers of data files share: `Table`, `Request`, errors and their texts."""
+"""What all readers of data files share: `Table`, `Request`, errors, and columns.
+
+Columns hold labels or features, or only number the rows. A classifier that uses numbers
+of rows as a feature learns the order of the file, in which rows of a class often stand
+together. So `kernlets fit` leaves such columns out, and says so.
+"""
 
 from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.names import guess
 from ..config import options
 
 MAX_NAMES = 5  # names of columns in a message
@@ -167,3 +175,266 @@ def optional_import(module: str, extra: str, path: Path) -> ModuleType:
 def quote_cell(cell: str) -> str:
     """Return the content of a cell in quotation marks, fit for a message."""
     return repr(short_text(cell.strip()))
+
+
+#: Names by which a label column is recognised when none is given.
+LABEL_NAMES = ("label", "labels", "class", "target", "y")
+#: Names of columns that only number the rows, as pandas and R write them.
+INDEX_NAMES = ("", "__index_level_0__")
+MIN_ROWS = 10  # rows; the numbers of fewer may rise, or follow each other, by chance
+MIN_ROWS_FOR_WARNING = 100  # from which on different whole numbers give a warning
+N_FIRST_ROWS = 64  # rows in which repeated numbers are looked for first
+#: Names of columns that number rows: id, patient_id, PassengerId, index, row_nr, ...
+NAME = re.compile(
+    r"(?i:(.*[^a-z])?(id|ids|uuid|guid)|unnamed: \d+|"
+    r"(row|sample|record|case|obs|observation)?[ _.-]?"
+    r"(index|idx|key|nr|no|num|number|names?)|row|sample|case)|.*[a-z](Id|ID)"
+)
+POSITION = re.compile(r"column (\d+) of (\d+)")
+
+
+def label_column(
+    path: Path, names: list[str] | None, is_number: list[bool], request: Request
+) -> int | None:
+    """Find the label column: as given, by its usual names, or a last text column.
+
+    `is_number` says for each column whether it holds numbers. Columns that are asked
+    for as features are no labels, whatever their names.
+    """
+    label, count = request.label, len(is_number)
+    if label is False:
+        return None
+    if isinstance(label, int):
+        column = _column_by_index(path, label, count)
+        if names and str(label) in names and names[column] != str(label):
+            raise DataFileError(
+                path,
+                f"label={label} is the index of column {short_text(names[column])!r}, "
+                f"and another column is called {str(label)!r}: count from the end "
+                f"(label={names.index(str(label)) - count}) or rename it",
+            )
+        return column
+    if label is not None:
+        return _column_by_name(path, str(label), names)
+    features = set(request.columns or ())
+    allowed = [
+        j for j, name in enumerate(names or [""] * count) if name not in features
+    ]
+    usual_columns = [j for j in allowed if names and names[j].lower() in LABEL_NAMES]
+    if usual_columns:
+        if names and len(usual_columns) > 1:
+            warnings.warn(
+                f"{path}: {names[usual_columns[0]]!r} is taken for the labels, and "
+                f"{list_names([names[j] for j in usual_columns[1:]])} for features: "
+                "name the label column, and remove others that tell the same",
+                stacklevel=2,
+            )
+        return usual_columns[0]
+    is_text = count > 1 and not is_number[-1]
+    return count - 1 if is_text and count - 1 in allowed else None
+
+
+def _column_by_index(path: Path, index: int, count: int) -> int:
+    if not -count <= index < count:
+        raise DataFileError(
+            path, f"has {count} columns, so label={index} is outside: count from 0"
+        )
+    return index % count
+
+
+def _column_by_name(path: Path, label: str, names: list[str] | None) -> int:
+    if names is None:
+        raise DataFileError(
+            path, f"has no header, so label={label!r} names no column: give its index"
+        )
+    if label not in names:
+        hint = guess(label, names).strip() or f"there are {list_names(names)}"
+        raise DataFileError(path, f"has no column {label!r}: {hint}")
+    refuse_equal_names(path, [name for name in names if name == label])
+    return names.index(label)
+
+
+def feature_columns(
+    path: Path,
+    names: list[str] | None,
+    n_columns: int,
+    label: int | None,
+    request: Request,
+) -> list[int]:
+    """Return the indices of features: the requested columns, or all but the labels."""
+    unnamed = {j for j, name in enumerate(names or []) if name in INDEX_NAMES}
+    feature_indices = [j for j in range(n_columns) if j != label and j not in unnamed]
+    if not feature_indices:
+        raise DataFileError(path, "has no column besides the labels: add features")
+    if names is None or request.columns is None:
+        return feature_indices
+    if label is not None and names[label] in request.columns:
+        raise DataFileError(
+            path, f"{names[label]!r} is a feature of the model: give another label"
+        )
+    check_names(path, [names[j] for j in feature_indices], request.columns)
+    index_of = {names[j]: j for j in feature_indices}
+    return [index_of[name] for name in request.columns]
+
+
+def check_names(path: Path, names: list[str], expected: tuple[str, ...]) -> None:
+    """Raise for columns that are missing or not unique; warn of ignored columns."""
+    expected_names, present_names = set(expected), set(names)
+    missing = [name for name in expected if name not in present_names]
+    extra = [name for name in names if name not in expected_names]
+    if missing:
+        instead = f", but has {list_names(extra)}" if extra else ""
+        raise DataFileError(
+            path,
+            f"lacks the model's columns {list_names(missing)}{instead}: rename or add "
+            "them, or save it without a header to match columns by position",
+        )
+    refuse_equal_names(path, [name for name in names if name in expected_names])
+    if extra:
+        warnings.warn(
+            f"{path}: columns that the model does not know are left out: "
+            f"{list_names(extra)}",
+            stacklevel=2,
+        )
+
+
+def refuse_equal_names(path: Path, names: list[str]) -> None:
+    """Raise if two columns of features have the same name."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataFileError(
+                path, f"has {count} columns called {short_text(name)!r}: rename them"
+            )
+
+
+def refuse_missing(
+    path: Path, X: np.ndarray, names: list[str] | None = None, allow_nan: bool = False
+) -> None:
+    """Raise if a matrix in memory holds NaN or infinity, for the first such cell."""
+    if X.dtype.kind != "f":
+        return
+    bad_cells = np.argwhere(np.isinf(X) if allow_nan else ~np.isfinite(X))
+    if len(bad_cells):
+        row, j = map(int, bad_cells[0])
+        column = repr(short_text(names[j])) if names else str(j)
+        raise DataFileError(
+            path, f"column {column}, row {row} is {X[row, j]}: fill it in or drop it"
+        )
+
+
+# ------------------------------------------------------------- columns that number rows
+
+
+def row_ids(X: np.ndarray, names: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return indices of columns that number the rows, and of those that may do so.
+
+    Both hold whole numbers, all different. Those of the first kind have the name of
+    numbers of rows, or rise from row to row, or follow each other in some order.
+    """
+    certain, possible = [], []
+    n = len(X)
+    for j in _columns_without_repeats(X[:N_FIRST_ROWS]) if n > 1 else []:
+        column = np.asarray(X[:, j], dtype=float)
+        in_order = np.sort(column)
+        if not (np.isfinite(column).all() and np.all(column % 1 == 0)):
+            continue
+        if not np.all(np.diff(in_order) > 0):
+            continue
+        rises = bool(np.all(np.diff(column) > 0)) or in_order[-1] - in_order[0] < n
+        if NAME.fullmatch(names[j].strip()) or (n >= MIN_ROWS and rises):
+            certain.append(j)
+        elif n >= MIN_ROWS_FOR_WARNING:
+            possible.append(j)
+    return certain, possible
+
+
+def _columns_without_repeats(X: np.ndarray) -> list[int]:
+    """Return the indices of columns that hold no number twice."""
+    in_order = np.sort(X, axis=0)
+    return np.flatnonzero(np.all(in_order[1:] != in_order[:-1], axis=0)).tolist()
+
+
+def are_row_names(name: str, n_rows: int) -> bool:
+    """Whether a column of n distinct texts only names the rows."""
+    return n_rows >= MIN_ROWS or NAME.fullmatch(name.strip()) is not None
+
+
+def position_names(n_columns: int) -> list[str]:
+    """Return names for columns without names, which tell their indices."""
+    return [f"column {j} of {n_columns}" for j in range(n_columns)]
+
+
+def are_positions(names: Sequence[str]) -> bool:
+    """Whether names are those of `position_names`."""
+    return all(map(POSITION.fullmatch, names))
+
+
+def positions(names: Sequence[str] | None, n_columns: int) -> list[int] | None:
+    """Return the indices in names of `position_names`, if all have this width."""
+    matches = [POSITION.fullmatch(name) for name in names or []]
+    numbers = [
+        int(match[1]) for match in matches if match and int(match[2]) == n_columns
+    ]
+    return numbers if matches and len(numbers) == len(matches) else None
+
+
+def columns_to_use(
+    path: Path, X: np.ndarray, names: list[str] | None, request: Request
+) -> list[int]:
+    """Return the indices of columns that are features, and warn of all others."""
+    n_columns = X.shape[1]
+    if request.keep is None or n_columns == 1:
+        return list(range(n_columns))
+    certain, possible = row_ids(X, names or [""] * n_columns)
+    titles = names or [str(j) for j in range(n_columns)]
+    left_out = [j for j in certain if titles[j] not in request.keep]
+    if len(left_out) == n_columns:
+        return left_out
+    warn_of_left_out(path, [titles[j] for j in left_out])
+    doubtful = [titles[j] for j in possible if titles[j] not in request.keep]
+    if doubtful:
+        warnings.warn(
+            f"{path}: every row has another whole number in {list_names(doubtful)}: "
+            "remove what only numbers the rows, say --keep if it is a feature",
+            stacklevel=2,
+        )
+    return [j for j in range(n_columns) if j not in left_out]
+
+
+def warn_of_left_out(path: Path, titles: list[str]) -> None:
+    """Warn that columns which only number or name the rows are left out."""
+    if titles:
+        is_one = len(titles) == 1
+        subject = f"{'column' if is_one else 'columns'} {list_names(titles)}"
+        verbs = "tells rows apart and is" if is_one else "tell rows apart and are"
+        warnings.warn(
+            f"{path}: {subject} only {verbs} left out: "
+            f"--keep {titles[0]} makes it a feature",
+            stacklevel=2,
+        )
+
+
+def check_keep(path: Path, titles: list[str], request: Request) -> None:
+    """Raise if a column that is to be kept does not exist."""
+    for name in request.keep or ():
+        if name not in titles:
+            hint = guess(name, titles).strip() or f"there are {list_names(titles)}"
+            raise DataFileError(path, f"has no column {name!r} to keep: {hint}")
+
+
+def without_row_ids(path: Path, table: Table, request: Request) -> Table:
+    """Remove the columns that only number the rows from a table in memory."""
+    names, n_columns = table.feature_names, table.X.shape[1]
+    if names is None and request.keep:  # images may have millions of columns
+        check_keep(path, [str(j) for j in range(n_columns)], request)
+    if table.image_shape is not None:
+        return table
+    columns = positions(request.columns, n_columns) if names is None else None
+    if columns is None:
+        columns = columns_to_use(path, table.X, names, request)
+    if len(columns) == n_columns:
+        return table
+    names = names or position_names(n_columns)
+    return table._replace(
+        X=np.asarray(table.X)[:, columns], feature_names=[names[j] for j in columns]
+    )

@@ -30,9 +30,8 @@ from .. import __version__
 from ..contracts import Dictionary
 from ..numerics.text import printable
 from .atomic_write import atomic_write
-from .decode import Decoder
+from .decode import Decoder, MemoryBudget, check_outline, parse_json
 from .encode import Encoder, PersistenceError
-from .limits import MemoryBudget, check_outline, parse_json
 
 FORMAT_VERSION = 1
 BLANK = "0" * 64

@@ -11,27 +11,25 @@ import numpy as np
 
 from ..config import options
 from ..data.stream import Blocks
-from .columns import (
+from .data_file import (
+    DataFileError,
+    Request,
+    Table,
     are_row_names,
     check_keep,
     columns_to_use,
     feature_columns,
     label_column,
-    refuse_equal_names,
-    refuse_missing,
-    warn_of_left_out,
-)
-from .data_file import (
-    DataFileError,
-    Request,
-    Table,
     list_texts,
     optional_import,
     quote_cell,
+    refuse_equal_names,
     refuse_large,
+    refuse_missing,
     refuse_special,
     short_text,
     text_array,
+    warn_of_left_out,
 )
 
 TEXT_TYPES = ("string", "large_string")  # of Parquet

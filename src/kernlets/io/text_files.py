@@ -18,14 +18,15 @@ from pathlib import Path
 
 import numpy as np
 
-from .columns import are_row_names, warn_of_left_out
 from .data_file import (
     DataFileError,
     Request,
     Table,
+    are_row_names,
     list_texts,
     quote_cell,
     text_array,
+    warn_of_left_out,
 )
 from .text_layout import (
     COMMA,

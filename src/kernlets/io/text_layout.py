@@ -14,8 +14,15 @@ from typing import IO
 
 import numpy as np
 
-from .columns import LABEL_NAMES, check_keep, feature_columns, label_column
-from .data_file import DataFileError, Request, quote_cell
+from .data_file import (
+    LABEL_NAMES,
+    DataFileError,
+    Request,
+    check_keep,
+    feature_columns,
+    label_column,
+    quote_cell,
+)
 
 #: Marks of missing values in files, in lower case.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")

@@ -6,9 +6,16 @@ A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
 """
 
 from .choose import SAMPLERS, choose
-from .leverage import leverage, leverage_scores
 from .rpcholesky import rpcholesky
-from .samplers import column_norm, coreset, diagonal, kmeans, uniform
+from .samplers import (
+    column_norm,
+    coreset,
+    diagonal,
+    kmeans,
+    leverage,
+    leverage_scores,
+    uniform,
+)
 
 __all__ = [
     "SAMPLERS",

@@ -32,9 +32,8 @@ from ..numerics.arrays import (
     to_device,
     to_numpy,
 )
-from .leverage import leverage
 from .rpcholesky import rpcholesky
-from .samplers import column_norm, coreset, diagonal, kmeans, uniform
+from .samplers import column_norm, coreset, diagonal, kmeans, leverage, uniform
 
 Sampler = Callable[[Kernel, Array, int, np.random.Generator], Array]
 

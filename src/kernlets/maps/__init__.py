@@ -3,8 +3,7 @@
 from .. import _classes_by_name
 from .convolutions import ConvolutionMap
 from .exact import AdditiveMap, CountMap
-from .fastfood import FastfoodMap
-from .fourier import FourierMap
+from .fourier import FastfoodMap, FourierMap
 from .hybrid import HybridMap
 from .ika import IKAMap
 from .nystroem import NystroemMap

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...datasets.image_rows import add_noise, drop_pixels
+from ...datasets.preparation import add_noise, drop_pixels
 from .candidates import Family, Hits, Setting
 from .spaces import Space
 
