@@ -27,8 +27,7 @@ from kernlets.classifiers import ResidualClassifier
 from kernlets.contracts import Dictionary
 from kernlets.dictionaries import ExplicitDictionary, KernelDictionary
 from kernlets.export.graph import OperationGraph, refusal
-from kernlets.export.models import before_last, class_scores
-from kernlets.export.onnx import precision
+from kernlets.export.onnx import before_last, class_scores, precision
 from kernlets.io.atomic_write import atomic_write
 from kernlets.maps import NystroemMap, UnitNorm
 from kernlets.numerics.arrays import to_numpy

@@ -49,9 +49,10 @@ from kernlets import (
     UnitNorm,
     to_onnx,
 )
-from kernlets.export import ExportError, codes, models
+from kernlets.export import ExportError, codes
 from kernlets.export import onnx as onnx_files
 from kernlets.export.graph import OperationGraph
+from kernlets.export.onnx import graph_of, precision
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed")
 ort = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
@@ -200,7 +201,7 @@ def test_every_estimator_is_exported_or_refused_by_name(name, dtype):
             to_onnx(model)
         return
     if name != "UnitNorm":  # which has no numbers of its own
-        assert onnx_files.precision(model) == dtype
+        assert precision(model) == dtype
     check(model, rows(dtype), dtype)
 
 
@@ -217,7 +218,7 @@ def test_kernels(kernel, dtype):
     value = graph.input("X", X.shape[1])
     graph.output("matrix", codes.kernel_matrix(kernel, value, Z))
     graph.output("energy", codes.energy(kernel, value))
-    found = run(onnx_files._model_proto(onnx, graph, kernel), X)
+    found = run(graph.to_proto(onnx, kernel), X)
     assert close(found["matrix"], kernel(X, Z), dtype).all()
     assert close(found["energy"][:, 0], kernel.diag(X), dtype)
 
@@ -464,8 +465,8 @@ def test_a_second_runtime_agrees():
 def test_shapes_are_those_of_the_arrays():
     """The shapes that the graph was written with, against the standard's inference."""
     X, y = digit_like("float32")
-    graph = models.graph_of(SRCClassifier("rbf", 3).fit(X, y), np.dtype("float32"))
-    model = onnx_files._model_proto(onnx, graph, "a model")
+    graph = graph_of(SRCClassifier("rbf", 3).fit(X, y), np.dtype("float32"))
+    model = graph.to_proto(onnx, "a model")
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
     assert len(inferred.graph.value_info) > 30
     for value, output in zip(graph.outputs.values(), model.graph.output, strict=True):

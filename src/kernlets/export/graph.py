@@ -1,21 +1,24 @@
 """A model as a list of operations on whole arrays, which other programs can run.
 
-Operations are those of ONNX. This module knows neither models nor the library onnx:
-`models.py`, `kernels.py` and `coders.py` build a graph, which `onnx.py` converts to
-ONNX.
+Operations are those of ONNX. This module does not know what a model computes: `onnx.py`
+and `codes.py` build its graph, which `to_proto` converts to ONNX.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from .. import __version__
 from ..contracts import Array
 
 Shape = tuple[int | None, ...]  # None is the number of rows, which is not known
 Operand = Any  # a Value, or a number or NumPy array that becomes a constant
+OPSET = 17  # operators of 2022, which runtimes of that year know
+IR_VERSION = 8
 
 
 class ExportError(TypeError):
@@ -86,6 +89,9 @@ class OperationGraph:
         dtype = values[0].dtype if dtype is None else np.dtype(dtype)
         return Value(self, output, shape, dtype)
 
+    def value(self, operand: Operand) -> Value:
+        return operand if isinstance(operand, Value) else self.constant(operand)
+
     def prune(self) -> None:
         """Remove the nodes and constants that no output needs."""
         used_names, used_nodes = set(self.outputs), []
@@ -96,8 +102,37 @@ class OperationGraph:
         self.nodes = used_nodes[::-1]
         self.constants = {n: a for n, a in self.constants.items() if n in used_names}
 
-    def value(self, operand: Operand) -> Value:
-        return operand if isinstance(operand, Value) else self.constant(operand)
+    def to_proto(self, onnx: Any, model: Any) -> Any:
+        """Convert the graph of a model to a ModelProto; `onnx` is the library."""
+        helper = onnx.helper
+        nodes = []
+        for node in self.nodes:
+            settings = dict(node.settings)
+            if "to" in settings:
+                settings["to"] = _element_type(onnx, np.dtype(settings["to"]))
+            proto = helper.make_node(node.op, node.inputs, [node.output], **settings)
+            nodes.append(proto)
+        constants = []
+        for name, array in self.constants.items():  # ONNX takes strings of Python
+            array = array.astype(object) if array.dtype.kind == "U" else array
+            constants.append(onnx.numpy_helper.from_array(array, name))
+        inputs = [_value_info(onnx, value) for value in self.inputs.values()]
+        outputs = [_value_info(onnx, value) for value in self.outputs.values()]
+        proto = helper.make_model(
+            helper.make_graph(nodes, "kernlets", inputs, outputs, constants),
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="kernlets",
+            producer_version=__version__,
+        )
+        properties = {"model": type(model).__name__}  # which programs can read
+        feature_names = getattr(model, "feature_names_in_", None)
+        if feature_names is not None:
+            properties["feature_names"] = json.dumps(
+                [str(name) for name in feature_names]
+            )
+        helper.set_model_props(proto, properties)
+        return proto
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,3 +290,15 @@ def _broadcast_shape(*shapes: Shape) -> Shape:
             raise ValueError(f"arrays of lengths {sizes} along one axis do not fit")
         common.append(long_sizes.pop() if long_sizes else 1)
     return tuple(common)
+
+
+def _value_info(onnx: Any, value: Value) -> Any:
+    shape = ["rows" if size is None else size for size in value.shape]
+    kind = _element_type(onnx, value.dtype)
+    return onnx.helper.make_tensor_value_info(value.name, kind, shape)
+
+
+def _element_type(onnx: Any, dtype: np.dtype) -> int:
+    if dtype.kind == "U":
+        return int(onnx.TensorProto.STRING)
+    return int(onnx.helper.np_dtype_to_tensor_dtype(dtype))

@@ -205,7 +205,11 @@ def label_column(
     if label is False:
         return None
     if isinstance(label, int):
-        column = _column_by_index(path, label, count)
+        if not -count <= label < count:
+            raise DataFileError(
+                path, f"has {count} columns, so label={label} is outside: count from 0"
+            )
+        column = label % count
         if names and str(label) in names and names[column] != str(label):
             raise DataFileError(
                 path,
@@ -232,14 +236,6 @@ def label_column(
         return usual_columns[0]
     is_text = count > 1 and not is_number[-1]
     return count - 1 if is_text and count - 1 in allowed else None
-
-
-def _column_by_index(path: Path, index: int, count: int) -> int:
-    if not -count <= index < count:
-        raise DataFileError(
-            path, f"has {count} columns, so label={index} is outside: count from 0"
-        )
-    return index % count
 
 
 def _column_by_name(path: Path, label: str, names: list[str] | None) -> int:
@@ -333,7 +329,9 @@ def row_ids(X: np.ndarray, names: Sequence[str]) -> tuple[list[int], list[int]]:
     """
     certain, possible = [], []
     n = len(X)
-    for j in _columns_without_repeats(X[:N_FIRST_ROWS]) if n > 1 else []:
+    first_rows = np.sort(X[:N_FIRST_ROWS], axis=0)
+    has_no_repeats = np.all(first_rows[1:] != first_rows[:-1], axis=0)
+    for j in np.flatnonzero(has_no_repeats).tolist() if n > 1 else []:
         column = np.asarray(X[:, j], dtype=float)
         in_order = np.sort(column)
         if not (np.isfinite(column).all() and np.all(column % 1 == 0)):
@@ -346,12 +344,6 @@ def row_ids(X: np.ndarray, names: Sequence[str]) -> tuple[list[int], list[int]]:
         elif n >= MIN_ROWS_FOR_WARNING:
             possible.append(j)
     return certain, possible
-
-
-def _columns_without_repeats(X: np.ndarray) -> list[int]:
-    """Return the indices of columns that hold no number twice."""
-    in_order = np.sort(X, axis=0)
-    return np.flatnonzero(np.all(in_order[1:] != in_order[:-1], axis=0)).tolist()
 
 
 def are_row_names(name: str, n_rows: int) -> bool:
@@ -420,6 +412,11 @@ def check_keep(path: Path, titles: list[str], request: Request) -> None:
         if name not in titles:
             hint = guess(name, titles).strip() or f"there are {list_names(titles)}"
             raise DataFileError(path, f"has no column {name!r} to keep: {hint}")
+
+
+def as_tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return names that a user gave as any sequence, for a `Request`."""
+    return None if names is None else tuple(names)
 
 
 def without_row_ids(path: Path, table: Table, request: Request) -> Table:

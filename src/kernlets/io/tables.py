@@ -31,6 +31,7 @@ from .data_file import (
     DataFileError,
     Request,
     Table,
+    as_tuple,
     check_keep,
     columns_to_use,
     label_column,
@@ -123,13 +124,10 @@ def read_table(
     ([[1.5, 0.2], [4.7, 1.4]], ['setosa', 'other'], ['length', 'width'])
     """
     path = Path(path)
-    reader = _reader(path)
-    column_names = None if columns is None else tuple(columns)
+    reader, columns = _reader(path), as_tuple(columns)
     with reading(path):
-        keep_names = None if keep is None else tuple(keep)
-        request = Request(
-            label, key, size, color, header, column_names, gaps, keep_names
-        )
+        keep = as_tuple(keep)
+        request = Request(label, key, size, color, header, columns, gaps, keep)
         table = _check_table(path, reader(path, request))
     return without_row_ids(path, table, request)
 
@@ -224,8 +222,10 @@ def _read_mat(path: Path, request: Request) -> Table:
 
     try:
         headers = {
-            name: _mat_header(*shape_and_type)
-            for name, *shape_and_type in whosmat(path)
+            name: _ArrayHeader(shape[:1], 4 * math.prod(shape[1:]))
+            if kind == "char"  # SciPy turns rows of characters into texts
+            else _ArrayHeader(shape, 4 if kind == "single" else 8)
+            for name, shape, kind in whosmat(path)
         }
     except NotImplementedError as error:
         raise DataFileError(
@@ -236,13 +236,6 @@ def _read_mat(path: Path, request: Request) -> Table:
         return np.asarray(as_dense(loadmat(path, variable_names=[name])[name]))
 
     return _from_arrays(path, headers, read, request)
-
-
-def _mat_header(shape: tuple[int, ...], kind: str) -> _ArrayHeader:
-    """Return the header of SciPy's array: rows of characters become texts."""
-    if kind == "char":
-        return _ArrayHeader(shape[:1], 4 * math.prod(shape[1:]))
-    return _ArrayHeader(shape, 4 if kind == "single" else 8)
 
 
 def _from_arrays(
@@ -260,7 +253,14 @@ def _from_arrays(
     refuse_large(path, sum(headers[name].n_bytes for name in names))
     if by_column:
         return _split_column(path, read(rows), request)
-    return Table(read(rows), _flatten_labels(read(labels)) if labels in names else None)
+    X, y = read(rows), None
+    if labels in names:
+        y = read(labels).ravel()
+        if y.dtype == object:  # MATLAB's cells of strings become strings
+            y = text_array([str(np.squeeze(cell)) for cell in y])
+        elif y.dtype.kind == "U":
+            y = np.char.strip(y)
+    return Table(X, y)
 
 
 def _array_names(
@@ -292,14 +292,6 @@ def _check_name(path: Path, headers: dict[str, _ArrayHeader], name: str) -> str:
 
 def _list_arrays(headers: dict[str, _ArrayHeader]) -> str:
     return ", ".join(headers) or "(none)"
-
-
-def _flatten_labels(y: np.ndarray) -> np.ndarray:
-    """Return labels along one axis; MATLAB cells of strings become strings."""
-    y = y.ravel()
-    if y.dtype == object:
-        return text_array([str(np.squeeze(cell)) for cell in y])
-    return np.char.strip(y) if y.dtype.kind == "U" else y
 
 
 def _split_column(path: Path, X: np.ndarray, request: Request) -> Table:
@@ -367,11 +359,7 @@ def open_rows(
     >>> folder.cleanup()
     """
     path = Path(path)
-    request = Request(
-        label,
-        columns=None if columns is None else tuple(columns),
-        keep=None if keep is None else tuple(keep),
-    )
+    request = Request(label, columns=as_tuple(columns), keep=as_tuple(keep))
     with reading(path):
         if not path.exists():
             raise DataFileError(path, "does not exist: check the path")
@@ -396,22 +384,17 @@ def _open_npy(path: Path, request: Request) -> Table:
     if selected is None:
         check_keep(path, [str(j) for j in range(len(feature_indices))], request)
         selected = columns_to_use(path, X[:FIRST_ROWS, feature_indices], None, request)
-    labels, row_bytes = None, X.dtype.itemsize * X.shape[1]
+    y, row_bytes = None, X.dtype.itemsize * X.shape[1]
     if column is not None:
-        labels = stacked_rows(partial(_take_columns, column), X, row_bytes).astype(
-            X.dtype
-        )
+        y = stacked_rows(partial(_take_columns, column), X, row_bytes).astype(X.dtype)
     if len(selected) == X.shape[1]:
-        return Table(X, labels)
-    names = (
-        position_names(len(feature_indices))
-        if len(selected) < len(feature_indices)
-        else None
-    )
+        return Table(X, y)
+    names = None
+    if len(selected) < len(feature_indices):
+        all_names = position_names(len(feature_indices))
+        names = [all_names[j] for j in selected]
     features = partial(_take_columns, [feature_indices[j] for j in selected])
-    return Table(
-        LazyRows(X, features, row_bytes), labels, names and [names[j] for j in selected]
-    )
+    return Table(LazyRows(X, features, row_bytes), y, names)
 
 
 def _take_columns(columns: int | list[int], block: np.ndarray) -> np.ndarray:

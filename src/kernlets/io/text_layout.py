@@ -58,9 +58,9 @@ class TextLayout:
         Features are converted, too, if `as_written` is true: cells may then be empty,
         and decimals may be written with a comma.
         """
-        converters: dict[int | str, Callable[[str], float]] = {
-            j: _ignore_cell for j in range(self.n_columns) if j not in self.features
-        }
+        ignored = set(range(self.n_columns)) - set(self.features)
+        converters: dict[int | str, Callable[[str], float]]
+        converters = dict.fromkeys(ignored, lambda cell: 0.0)
         for j in self.unnamed:
             converters[j] = _row_number if j == 0 else _require_empty
         if self.label is not None:
@@ -99,10 +99,6 @@ class TextLayout:
         if any(mark in text for mark in NEVER_IN_LABELS):
             raise ValueError("a label on several lines")
         return self.codes.setdefault(text.strip(), len(self.codes))
-
-
-def _ignore_cell(cell: str) -> float:
-    return 0.0
 
 
 def _row_number(cell: str) -> float:
@@ -212,7 +208,10 @@ def _has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     if request.header is not None or not lines:
         return bool(request.header)
     first_line, later_lines = [cell.strip() for cell in lines[0]], lines[1:]
-    if _has_expected_name(first_line, request):
+    names = set(first_line)
+    if request.label in names or {name.lower() for name in names} & {*LABEL_NAMES}:
+        return True
+    if request.columns is not None and names.issuperset(request.columns):
         return True
     if not any(map(is_number, first_line)):
         n_missing = sum(cell.lower() in MISSING for cell in first_line)
@@ -227,12 +226,6 @@ def _has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
         stacklevel=2,
     )
     return True
-
-
-def _has_expected_name(names: list[str], request: Request) -> bool:
-    if request.label in names or any(name.lower() in LABEL_NAMES for name in names):
-        return True
-    return request.columns is not None and set(request.columns) <= set(names)
 
 
 def _is_scale(cells: list[str]) -> bool:

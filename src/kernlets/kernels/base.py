@@ -7,7 +7,7 @@ normalised kernels take samples of any kind that the inner kernels accept.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Real
 from typing import Any, ClassVar
@@ -134,36 +134,27 @@ def as_kernel(value: Kernel | float) -> Kernel:
     raise TypeError(f"a kernel combines with kernels and numbers, not with {value!r}")
 
 
+def _of_both(name: str, combine: Callable[[list[bool]], bool]) -> Any:
+    """An attribute of a combination, from those of its two kernels."""
+    return property(
+        lambda self: combine([getattr(self.first, name), getattr(self.second, name)])
+    )
+
+
 class _Pair(Kernel):
     """A combination of two kernels on the same samples."""
 
     returns_new_array: ClassVar[bool] = True
+    differentiable = _of_both("differentiable", all)
+    restrictable = _of_both("restrictable", all)
+    psd = _of_both("psd", all)
+    non_negative = _of_both("non_negative", any)
+    by_index = _of_both("by_index", any)
     _parameter_constraints = {"first": [Kernel], "second": [Kernel]}
 
     def __init__(self, first: Kernel, second: Kernel) -> None:
         self.first = first
         self.second = second
-
-    @property
-    def differentiable(self) -> bool:  # type: ignore[override]
-        return self.first.differentiable and self.second.differentiable
-
-    @property
-    def restrictable(self) -> bool:  # type: ignore[override]
-        return self.first.restrictable and self.second.restrictable
-
-    @property
-    def psd(self) -> bool:  # type: ignore[override]
-        """Whether both kernels are positive semi-definite."""
-        return self.first.psd and self.second.psd
-
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        return self.first.non_negative or self.second.non_negative
-
-    @property
-    def by_index(self) -> bool:  # type: ignore[override]
-        return self.first.by_index or self.second.by_index
 
     @property
     def takes(self) -> str:  # type: ignore[override]
@@ -273,23 +264,19 @@ class Constant(Kernel):
         return broadcast(floats_like(self.value, X), shape)
 
 
+def of_inner(name: str) -> Any:
+    """An attribute of a kernel made of another one, the same as that one has."""
+    return property(lambda self: getattr(self.kernel, name))
+
+
 class Wrapped(Kernel):
     """A kernel made of another one, on the same samples."""
 
     kernel: Kernel
 
-    @property
-    def by_index(self) -> bool:  # type: ignore[override]
-        return self.kernel.by_index
-
-    @property
-    def takes(self) -> str:  # type: ignore[override]
-        """The samples of the inner kernel."""
-        return self.kernel.takes
-
-    @property
-    def non_negative(self) -> bool:  # type: ignore[override]
-        return self.kernel.non_negative
+    takes = of_inner("takes")
+    by_index = of_inner("by_index")
+    non_negative = of_inner("non_negative")
 
     def samples(self, X: Any) -> Any:
         return self.kernel.samples(X)
@@ -317,23 +304,13 @@ class Normalized(Wrapped):
     """
 
     returns_new_array: ClassVar[bool] = True
+    differentiable = of_inner("differentiable")
+    restrictable = of_inner("restrictable")
+    psd = of_inner("psd")
     _parameter_constraints = {"kernel": [Kernel]}
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-
-    @property
-    def differentiable(self) -> bool:  # type: ignore[override]
-        return self.kernel.differentiable
-
-    @property
-    def restrictable(self) -> bool:  # type: ignore[override]
-        return self.kernel.restrictable
-
-    @property
-    def psd(self) -> bool:  # type: ignore[override]
-        """Whether the inner kernel is positive semi-definite."""
-        return self.kernel.psd
 
     def restricted(self, share: float) -> Kernel:
         return Normalized(self.kernel.restricted(share))

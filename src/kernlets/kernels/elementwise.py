@@ -19,7 +19,7 @@ from ..data.weights import Weights
 from ..numerics.arrays import as_float, namespace, or_wider
 from ..numerics.overwrite import exp, times
 from ..numerics.scaling import least_energy
-from .base import Kernel, finite, no_overflow, overflow_error, reset
+from .base import Kernel, finite, no_overflow, of_inner, overflow_error, reset
 
 HEADROOM = 2.0**20  # sums over κ may be larger than κ by this factor
 
@@ -220,17 +220,12 @@ class Identity(ElementwiseKernel):
 class Stretched(ElementwiseKernel):
     """κ(x, y) = profile(factor · s(x, y)) for the profile and s of another kernel."""
 
+    bounded = of_inner("bounded")
+    psd = of_inner("psd")
+
     def __init__(self, kernel: ElementwiseKernel, factor: float) -> None:
         self.kernel = kernel
         self.factor = factor
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]
-        return self.kernel.bounded
-
-    @property
-    def psd(self) -> bool:  # type: ignore[override]
-        return self.kernel.psd
 
     def profile(self, s: Array) -> Array:
         s *= self.factor

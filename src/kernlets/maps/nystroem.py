@@ -54,8 +54,8 @@ from .spectral import (
     all_eigenpairs,
     check_definite,
     choose_rank,
-    eigenpairs,
     is_krylov_small,
+    leading_eigenpairs,
     trace_error,
 )
 
@@ -193,7 +193,7 @@ class NystroemMap(LandmarkMap):
         W = landmark_matrix(kernel, landmarks, in_float64=n_pairs is None)
 
         # (20): W = V Σ Vᵀ
-        pairs = eigenpairs(W, n_pairs, rng)
+        pairs = leading_eigenpairs(W, n_pairs, rng) if n_pairs else all_eigenpairs(W)
         Sigma, V, like = pairs.values, pairs.vectors, float_like(landmarks.rows)
         tolerance = rounding(W, like)
         check_definite(pairs, tolerance, kernel.psd)

@@ -51,11 +51,6 @@ def all_eigenpairs(W: Array) -> Eigenpairs:  # (c, c)
     return Eigenpairs(values, vectors, float(values[-1]))
 
 
-def eigenpairs(W: Array, k: int | None, rng: np.random.Generator) -> Eigenpairs:
-    """Compute the k leading eigenpairs by the randomized solver; all if k is None."""
-    return all_eigenpairs(W) if k is None else leading_eigenpairs(W, k, rng)
-
-
 def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs:
     """Compute the k largest eigenpairs by Rayleigh-Ritz on a block Krylov space.
 
@@ -115,7 +110,9 @@ def _krylov(
     for start in range(0, d, block):
         new = slice(start, start + block)
         two_latest = slice(max(0, start - block), start + block)
-        basis[:, new] = _orthogonal_to_basis(Y, basis[:, :start])
+        # orthogonal to the basis but for rounding errors, so that once is enough
+        Y, earlier = _orthonormal_basis(Y), basis[:, :start]
+        basis[:, new] = _orthonormal_basis(Y - matmul(earlier, cross(earlier, Y)))
         Y = matmul(W, basis[:, new])
         overlaps = cross(basis[:, two_latest], Y)
         projected[two_latest, new], projected[new, two_latest] = overlaps, overlaps.T
@@ -131,15 +128,6 @@ def _random_block(c: int, block: int, like: Array, rng: np.random.Generator) -> 
     numbers = rng.random((c, block), dtype=np.float32)
     numbers -= 0.5
     return as_like(numbers, like)
-
-
-def _orthogonal_to_basis(Y: Array, basis: Array) -> Array:  # (c, b), (c, d) -> (c, b)
-    """Make Y orthonormal, then orthogonal to the basis and orthonormal again.
-
-    Y is orthogonal to the basis but for rounding errors, so that once is enough.
-    """
-    Y = _orthonormal_basis(Y)
-    return _orthonormal_basis(Y - matmul(basis, cross(basis, Y)))
 
 
 def _orthonormal_basis(Y: Array) -> Array:  # (c, b)
