@@ -117,7 +117,14 @@ def kernel_error(
         raise ValueError(
             f"n_max={n_max} must be at least 2, because errors need pairs of rows"
         )
-    kernel = _kernel_of(virtual, X, kernel)
+    if kernel is not None:
+        kernel = resolve(kernel).bound(X)
+    elif hasattr(virtual, "kernel_"):
+        kernel = virtual.kernel_
+    else:
+        raise ValueError(
+            "kernel=None: pass the kernel that the virtual samples approximate"
+        )
     n = X.shape[0]
     rows = np.arange(n)
     if n > n_max:
@@ -195,16 +202,6 @@ def _jackknife(sums: _Sums, n: int) -> tuple[float, float]:
     sampled_share = sums.size.sum() / n  # with all rows there is no error
     frobenius, trace = np.sqrt((g - 1) * (1 - sampled_share)) * errors.std(axis=0)
     return float(frobenius), float(trace)
-
-
-def _kernel_of(virtual: Any, X: Array, kernel: Kernel | str | None) -> Kernel:
-    if kernel is not None:
-        return resolve(kernel).bound(X)
-    if not hasattr(virtual, "kernel_"):
-        raise ValueError(
-            "kernel=None: pass the kernel that the virtual samples approximate"
-        )
-    return virtual.kernel_
 
 
 # -------------------------------------------------- atoms of two dictionaries, matched

@@ -74,14 +74,6 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
-def has_codes(model: Any) -> bool:
-    """Whether the model represents rows by sparse codes that can be written."""
-    final_step = last_step(model)
-    if is_outlier_detector(final_step):
-        return False
-    return all(hasattr(learner, "encode") for learner in fitted_learners(model))
-
-
 MAX_CLASSES = 10  # classes named by `info` before it only counts
 
 
@@ -174,6 +166,13 @@ NOT_RECORDED = (
 def show_card(path: Path) -> None:
     """Print the card of a model file in Markdown."""
     info, model = file_facts(path), load_model(path)
+    facts = {"steps": ", then ".join(type(step).__name__ for step in steps_of(model))}
+    if all(
+        hasattr(learner, "dictionary_") or hasattr(learner, "atoms_")
+        for learner in fitted_learners(model)
+    ):
+        facts["atoms"] = atoms_text(model)
+    facts["size"] = info["size"]
     kind = "classifier" if is_classifier(model) else "other"
     if is_outlier_detector(model):
         kind = "detector"
@@ -184,7 +183,7 @@ def show_card(path: Path) -> None:
     versions = {name: info[name] for name in ("written by", "format", "sha256")}
     sections = [
         f"# {markdown_text(path.stem)}",
-        _section("Model", _table(_model_facts(model, info["size"]))),
+        _section("Model", _table(facts)),
         _section("Parameters", _table(dict(_parameters(model)))),
         _section("Data", _table(data)),
         _section("Accuracy", accuracy),
@@ -205,16 +204,6 @@ def _table(facts: dict[str, str]) -> str:
         for name, value in facts.items()
     ]
     return "\n".join(["| | |", "|---|---|", *lines])
-
-
-def _model_facts(model: Any, size: str) -> dict[str, str]:
-    facts = {"steps": ", then ".join(type(step).__name__ for step in steps_of(model))}
-    if all(
-        hasattr(learner, "dictionary_") or hasattr(learner, "atoms_")
-        for learner in fitted_learners(model)
-    ):
-        facts["atoms"] = atoms_text(model)
-    return facts | {"size": size}
 
 
 def _parameters(model: Any) -> Iterator[tuple[str, str]]:

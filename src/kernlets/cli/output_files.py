@@ -48,18 +48,13 @@ class Predictions:
     @classmethod
     def concatenate(cls, batches: Iterable[Predictions]) -> Predictions:
         """Concatenate the predictions of several batches of rows."""
-        parts = list(batches)
-
-        def joined(name: str) -> Any:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays)
-
-        return replace(
-            parts[0],
-            labels=joined("labels"),
-            numbers=joined("numbers"),
-            reasons=joined("reasons"),
-        )
+        first, *later = batches
+        arrays: dict[str, Any] = {
+            name: np.concatenate([array, *(getattr(batch, name) for batch in later)])
+            for name, array in vars(first).items()
+            if isinstance(array, np.ndarray)
+        }
+        return replace(first, **arrays)
 
     def rows(self) -> Iterator[list[str]]:
         """Yield a table of text: a header, then the cells of each row."""

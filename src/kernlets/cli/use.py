@@ -26,7 +26,7 @@ from ..io.data_file import DataFileError, list_texts
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
 from .input_data import Columns, Source, apply_by_batches
-from .model_info import fitted_learners, has_codes, load_model, show_facts, size_text
+from .model_info import fitted_learners, load_model, show_facts, size_text
 from .output_files import (
     STANDARD_OUTPUT,
     Predictions,
@@ -174,8 +174,10 @@ def transform_rows(
     if output != STANDARD_OUTPUT:
         check_table(output, (path, source.path), force)
     model = load_model(path)
-    if not has_codes(model):
-        name = type(last_step(model)).__name__
+    learners, final_step = fitted_learners(model), last_step(model)
+    is_coded = all(hasattr(learner, "encode") for learner in learners)
+    if is_outlier_detector(final_step) or not is_coded:
+        name = type(final_step).__name__
         raise ValueError(
             f"{path}: {name} gives no sparse codes: transform with a learner or a "
             "classifier of kernlets"
@@ -184,7 +186,7 @@ def transform_rows(
     codes = apply_by_batches(partial(_sparse_codes, model), rows, "coding")
     if output == STANDARD_OUTPUT:
         return write_text(sys.stdout, codes)
-    n_codes = sum(learner.dictionary_.n_atoms for learner in fitted_learners(model))
+    n_codes = sum(learner.dictionary_.n_atoms for learner in learners)
     bytes_per_code = {".npy": 4, ".csv": 2}.get(output.suffix.lower(), 0)  # at least
     check_space(output, (count_rows(rows.X) or 0) * n_codes * bytes_per_code)
     write_codes(output, codes)

@@ -179,11 +179,15 @@ CATALOGUE: dict[str, Entry] = {
         openml=OpenML(554, 60000, _MNIST_TEST, _mnist_from_openml),
     ),
 }
-IMAGE_OPTIONS = ("white", "smooth")
 
 
 def load(
-    name: str, *, download: bool = True, dtype: Any = np.float32, **options: Any
+    name: str,
+    *,
+    download: bool = True,
+    dtype: Any = np.float32,
+    white: float | None = None,
+    smooth: float | None = None,
 ) -> Dataset:
     """Load a data set by name.
 
@@ -199,11 +203,12 @@ def load(
         Whether the network may be used.
     dtype : dtype
         Type of the rows.
-    **options
-        `white`: grey level of white, where black is 0 (default 1; 2
-        for usps, the range of the original files, in which the papers state noise
-        levels). `smooth`: width in pixels of a Gaussian blur with zeros around the
-        image; LKDL's USPS protocol is ``load("usps", smooth=0.75)``.
+    white : float, optional
+        Grey level of white, where black is 0. Default: 1; 2 for usps, the range of the
+        original files, in which the papers state noise levels.
+    smooth : float, optional
+        Width in pixels of a Gaussian blur with zeros around the image; LKDL's USPS
+        protocol is ``load("usps", smooth=0.75)``.
 
     Returns
     -------
@@ -220,7 +225,7 @@ def load(
             f"name={name!r} is not a known data set: {guess(name, CATALOGUE)}"
             f"choose from {', '.join(CATALOGUE)}"
         )
-    return load_entry(name, CATALOGUE[name], download, dtype, **options)
+    return load_entry(name, CATALOGUE[name], download, dtype, white, smooth)
 
 
 def load_entry(
@@ -228,13 +233,18 @@ def load_entry(
     entry: Entry,
     download: bool = True,
     dtype: Any = np.float32,
-    **options: Any,
+    white: float | None = None,
+    smooth: float | None = None,
 ) -> Dataset:
     """The data set that an entry describes; `load` says what the arguments are."""
-    _check_options(name, entry, options)
+    for option, value in (("white", white), ("smooth", smooth)):
+        if value is not None and entry.image_shape is None:
+            raise TypeError(
+                f"data set {name!r} takes no option {option!r}: it has no images"
+            )
     arrays = _load_arrays(name, entry, download)
     X = {
-        key: _image_rows(arrays[key], entry, dtype, **options)
+        key: _image_rows(arrays[key], entry, dtype, white, smooth)
         for key in ("X_train", "X_test")
         if key in arrays
     }
@@ -247,14 +257,6 @@ def load_entry(
         entry.image_shape,
         entry.description,
     )
-
-
-def _check_options(name: str, entry: Entry, options: dict[str, Any]) -> None:
-    allowed = IMAGE_OPTIONS if entry.image_shape else ()
-    unknown = sorted(options.keys() - set(allowed))
-    if unknown:
-        choice = f"choose from {', '.join(allowed)}" if allowed else "it has no images"
-        raise TypeError(f"data set {name!r} takes no option {unknown[0]!r}: {choice}")
 
 
 def _load_arrays(name: str, entry: Entry, download: bool) -> Arrays:
@@ -281,8 +283,8 @@ def _image_rows(
     X: np.ndarray,
     entry: Entry,
     dtype: Any,
-    white: float | None = None,
-    smooth: float | None = None,
+    white: float | None,
+    smooth: float | None,
 ) -> np.ndarray:
     """Images or features as rows of the given type, grey range and blur."""
     rows = X.reshape(len(X), -1).astype(dtype)

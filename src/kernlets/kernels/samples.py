@@ -38,7 +38,7 @@ from ..data.stream import is_blocks
 from ..numerics.arrays import is_array, is_dask, to_device
 from ..schema import Declared, Floats, Indices
 from .base import Kernel
-from .custom import Precomputed, not_square
+from .custom import not_square
 
 LARGEST_LABEL = 2**53 - 1  # labels are integers that float64 represents exactly
 FORMS = (
@@ -299,7 +299,7 @@ def check_samples(
         allow_nan=allow_nan and takes_missing(kernel),
         ensure_min_samples=ensure_min_samples,
     )
-    must_be_square = reset and isinstance(kernel, Precomputed) and not is_blocks(X)
+    must_be_square = reset and getattr(kernel, "by_index", False) and not is_blocks(X)
     if must_be_square and X.shape[0] != X.shape[1]:
         raise ValueError(not_square(X))
     return X

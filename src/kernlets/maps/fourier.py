@@ -39,7 +39,16 @@ Sampling = Literal["plain", "orthogonal", "quasi"]
 SAMPLINGS: tuple[str, ...] = ("plain", "orthogonal", "quasi")
 
 
-class FourierMap(FeatureMap):
+class _RandomWaves(FeatureMap):
+    """A map to cosines and sines of random frequencies of a kernel."""
+
+    @property
+    def _n_waves(self) -> int:
+        """The number of frequencies: one for two features, and one if k is odd."""
+        return -(-self.n_components // 2)
+
+
+class FourierMap(_RandomWaves):
     """Random Fourier features: cosines and sines of random projections.
 
     With ω₁ … ω_{k/2} from the spectral measure of κ(x − y), the map is
@@ -122,10 +131,6 @@ class FourierMap(FeatureMap):
         omega = frequencies(self.kernel_, n, head.shape[1], self.sampling, rng)
         self.frequencies_ = as_like(omega, empty_rows(head))
         self.phase_ = rng.uniform(0.0, 2.0 * pi)
-
-    @property
-    def _n_waves(self) -> int:
-        return n_waves(self.n_components)
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         angles = X @ as_like(self.frequencies_, X).T
@@ -216,11 +221,6 @@ def _orthogonalize_groups(normal: np.ndarray) -> np.ndarray:  # (n, p)
     return lengths * np.concatenate(directions)
 
 
-def n_waves(k: int) -> int:
-    """Return the number of frequencies for k features: pairs, and one if k is odd."""
-    return -(-k // 2)
-
-
 def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n, k)
     """Compute √(2/k) [cos, sin] of the angles: rows of length 1, LKDL Algorithm 2.
 
@@ -240,7 +240,7 @@ def waves(angles: Array, k: int, phase: float) -> Array:  # (n, ⌈k/2⌉) -> (n
 MIN_ORDER = 64  # smallest Hadamard matrix with ±1 as gains
 
 
-class FastfoodMap(FeatureMap):
+class FastfoodMap(_RandomWaves):
     """Fastfood: random Fourier features at O(k log p) per row instead of O(k p).
 
     For a power of two d ≥ p, the d frequencies of one block are the rows of
@@ -359,10 +359,6 @@ class FastfoodMap(FeatureMap):
         """The power of two to which rows are padded."""
         d = 1 << (self.n_features_in_ - 1).bit_length()
         return max(d, MIN_ORDER) if self.gains == "signs" else d
-
-    @property
-    def _n_waves(self) -> int:
-        return n_waves(self.n_components)
 
     @property
     def _n_blocks(self) -> int:

@@ -32,7 +32,6 @@ from ..data.rows import (
 from ..data.samples import float_like, is_objects
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows
-from ..kernels.custom import not_square
 from ..kernels.indefinite import check_symmetric, rounding
 from ..kernels.samples import check_samples, describe_input
 from ..landmarks.choose import Landmarks, choose
@@ -180,8 +179,6 @@ class NystroemMap(LandmarkMap):
         if self.truncation == "samples":
             _refuse_iterator(rows, "truncation='samples'")
         self.kernel_ = kernel = resolve(self.kernel).bound(sample_objects(head))
-        if kernel.by_index and head.shape[0] != head.shape[1]:
-            raise ValueError(not_square(head))
         rng = generator(self.random_state)
 
         # (19): K ≈ C W⁺ Cᵀ with C = K(X, X_R) and W = K(X_R, X_R)
