@@ -67,6 +67,14 @@ def test_many_names_are_looked_at():
     assert len(PUBLIC) > 60
 
 
+def test_everything_public_has_one_name():
+    """The reference has one page for each name, and Sphinx refuses a second one."""
+    names = {}
+    for name, value in PUBLIC.items():
+        assert id(value) not in names, f"{names[id(value)]} is also {name}"
+        names[id(value)] = name
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_parameters_are_those_of_the_signature(name):
     described = entries(section(PUBLIC[name], "Parameters"))

@@ -6,14 +6,12 @@ use ``kernlets denoise`` and ``kernlets inpaint``.
 
 from .denoising import ImageDenoiser, denoise
 from .inpainting import ImageInpainter, inpaint
-from .patch_map import PatchDictionaryMap
 from .quality import estimate_noise, psnr, ssim
 from .whitening import PatchWhitening
 
 __all__ = [
     "ImageDenoiser",
     "ImageInpainter",
-    "PatchDictionaryMap",
     "PatchWhitening",
     "denoise",
     "estimate_noise",
