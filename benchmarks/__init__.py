@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAMES = (
     "omp",
     "ksvd",
+    "online",
     "lkdl-mnist",
     "exact-kernel",
     "fastfood",

@@ -89,7 +89,7 @@ def test_every_operation_has_every_implementation(library, name):
 
 
 def test_there_are_operations():
-    assert len(OPERATIONS) == 18
+    assert len(OPERATIONS) == 21
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -730,6 +730,45 @@ def test_masked_omp_survives_numbers_without_bound(library, rng):
     indices, values, error = call(library, "masked_omp", atoms, rows, known, 4, 0.0)
     assert np.isnan(error[2]) and (indices[2] == -1).all() and (values[2] == 0).all()
     assert np.isfinite(error[3:]).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sums_over_codes_are_products_of_dense_codes(library, rng, dtype):
+    n, m, width = 70, 30, 4
+    indices = np.stack([rng.permutation(m)[:width] for _ in range(n)])
+    values = rng.standard_normal((n, width)).astype(dtype)
+    indices[3, 2:], values[3, 2:] = -1, 0
+    X, Gamma = rng.standard_normal((n, 20)).astype(dtype), dense(indices, values, m)
+    gram = call(library, "code_gram", indices, values, m)
+    cross = call(library, "code_cross", indices, values, X, m)
+    assert gram.dtype == cross.dtype == dtype
+    tolerance = 1e-12 if dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(gram, Gamma.T @ Gamma, atol=tolerance)
+    np.testing.assert_allclose(cross, Gamma.T @ X, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_block_sweep_gives_each_atom_its_best_direction(library, rng, dtype):
+    """Atom by atom from ΓᵀΓ and ΓᵀX; one atom without sums stays."""
+    G, X = rng.standard_normal((60, 9)), rng.standard_normal((60, 20))
+    G[:, 4] = 0
+    A, B = G.T @ G, G.T @ X
+    start = rng.standard_normal((9, 20))
+    start /= np.linalg.norm(start, axis=1, keepdims=True)
+    expected, gains = start.copy(), []
+    for j in range(9):
+        target = B[j] - A[j] @ expected + A[j, j] * expected[j]
+        before = np.sum((X - G @ expected) ** 2)
+        if j != 4:
+            expected[j] = target / np.linalg.norm(target)
+        gains.append((before - np.sum((X - G @ expected) ** 2)) / 2)
+    atoms = start.astype(dtype)
+    residuals = B.astype(dtype) - A.astype(dtype) @ atoms
+    found = call(library, "block_sweep", residuals, A.astype(dtype), atoms)
+    tolerance = 1e-10 if dtype == np.float64 else 2e-4
+    assert found.dtype == atoms.dtype == dtype
+    np.testing.assert_allclose(atoms, expected, atol=tolerance)
+    np.testing.assert_allclose(found, gains, rtol=tolerance, atol=50 * tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -226,6 +226,44 @@ def test_running_sums_fade(rng):
     assert learner.statistics_.n_samples == pytest.approx(100 * share + 100)
 
 
+def test_learner_repeats_the_sums_that_forget_by_uses_and_the_mean(rng):
+    """Each use counts exp(−∫ du/√(12u)) later; atoms have the weights (i/n)³."""
+    X = samples(rng, n=400)
+    params = {"init": X[:8], "n_nonzero_coefs": 2, "schedule": "batch_size=100"}
+    D = unit_norm(X[:8])
+    A, B, uses, weighted = np.zeros((8, 8)), np.zeros((8, 12)), 0.0, np.zeros((8, 12))
+    for k in range(4):
+        part = X[100 * k : 100 * k + 100]
+        codes = encode(ExplicitDictionary(D), OMP(2), part)
+        G, more = codes.toarray(), codes.uses().mean()
+        steps = np.linspace(np.sqrt(uses), np.sqrt(uses + more), 1000) ** 2
+        middles = (steps[1:] + steps[:-1]) / 2
+        share = np.exp(-np.sum(np.diff(steps) / np.sqrt(12 * middles)))
+        A, B, uses = share * A + G.T @ G, share * B + G.T @ part, uses + more
+        D = naive_sweep(A, B, D)
+        weighted += ((k + 1) ** 4 - k**4) * D
+    learner = OnlineDictionary(**params, max_iter=1).fit(X)
+    np.testing.assert_allclose(learner.statistics_.codes_gram, A, rtol=1e-3)
+    np.testing.assert_allclose(learner.latest_.atoms, D, atol=1e-4)
+    # the mean is brought to unit norm after each batch, which changes weights a little
+    np.testing.assert_allclose(learner.components_, unit_norm(weighted), atol=0.02)
+    given = OnlineDictionary(**{**params, "schedule": "forgetting=0.99"}).fit(X)
+    np.testing.assert_array_equal(given.components_, given.latest_.atoms)
+
+
+def test_forgetting_by_uses_finds_true_atoms_that_equal_weights_do_not():
+    rng = np.random.default_rng(0)
+    atoms = unit_rows(rng, 40, 24)
+    codes = random_codes(rng, 4000, 40).toarray()
+    X = codes @ atoms + 0.05 * rng.standard_normal((4000, 24))
+
+    def n_found(schedule):
+        learner = OnlineDictionary(40, 3, schedule=schedule, random_state=0).fit(X)
+        return (np.abs(learner.components_ @ atoms.T).max(axis=0) > 0.99).sum()
+
+    assert n_found(None) >= n_found("forgetting=1.0") + 10
+
+
 def test_sums_of_parts_are_the_sums_of_the_whole(rng):
     X = samples(rng)
     params = {"n_components": 8, "n_nonzero_coefs": 2, "schedule": "batch_size=150"}
@@ -576,7 +614,8 @@ def test_sums_of_a_stream_that_overflow_are_refused_and_not_kept(rng, tmp_path):
     rows = rng.standard_normal((40, 5)).astype(np.float32) * np.float32(6e17)
     np.save(tmp_path / "rows.npy", rows)
     X = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    model = OnlineDictionary(3, n_nonzero_coefs=1, random_state=0).partial_fit(X)
+    model = OnlineDictionary(3, 1, schedule="forgetting=1.0", random_state=0)
+    model.partial_fit(X)
     before = model.statistics_
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)

@@ -39,8 +39,11 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..numerics.scaling import all_finite, quiet
+from ..numerics.threads import parallel
 from .masked import incomplete_codes, refuse_incomplete_groups
 from .omp import OMP
+
+PIECE_ROWS = 128  # rows of a mini-batch that one thread codes at once
 
 
 def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> SparseCodes:
@@ -122,6 +125,25 @@ def _encode_incomplete(
     complete_rows = replace_incomplete_rows(X, rows)
     codes = encode_block(dictionary, coder, complete_rows, gram)
     return replace_rows(codes, rows, incomplete)
+
+
+def encode_on_threads(
+    dictionary: Dictionary, coder: SparseCoder, X: Array
+) -> SparseCodes:
+    """Return what `encode_block` does, computed by several threads.
+
+    A mini-batch is often no larger than one block. It is cut into pieces that do not
+    depend on the number of threads.
+    """
+    n, group_size = X.shape[0], coder.group_size
+    n_piece = group_size * max(1, PIECE_ROWS // group_size)
+    if n <= n_piece or not isinstance(X, np.ndarray):
+        return encode_block(dictionary, coder, X)
+    gram = None if _needs_rows(dictionary, coder) else dictionary.gram()
+    pieces = [X[begin : begin + n_piece] for begin in range(0, n, n_piece)]
+    return concatenate(
+        parallel(partial(encode_block, dictionary, coder, gram=gram), pieces)
+    )
 
 
 def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:
@@ -237,7 +259,7 @@ def code_and_sum(
     """
 
     def block_sums(block: Array, first: int = 0) -> Statistics:
-        codes = encode_block(dictionary, coder, block)
+        codes = encode_on_threads(dictionary, coder, block)
         block, codes = fill_by_codes(dictionary, codes, block), summable(codes)
         block_weights = None if weights is None else weights[first : first + len(codes)]
         return statistics(dictionary, block, codes, block_weights)

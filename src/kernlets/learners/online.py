@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +11,16 @@ from sklearn.utils.validation import check_is_fitted
 from ..coders.encoding import code_and_sum, finite_sums, without_atoms
 from ..contracts import Array, AtomUpdate, SparseCoder, Statistics
 from ..data.weights import Weights, check_weights
-from ..numerics.arrays import namespace
+from ..dictionaries import ExplicitDictionary
+from ..numerics.arrays import namespace, row_norms
+from ..numerics.scaling import unit_rows
 from ..schema import Conditions, Declared, Either, Nothing, Part
 from ..updates import resolve_update
-from .schedule import Schedule
+from .schedule import Schedule, resolve_schedule
 from .stream_learner import StreamLearner
+
+MEMORY = 12.0  # after u uses of the mean atom the sums remember √(MEMORY · u) of them
+MEAN_POWER = 4  # the mean of the atoms is over about the last quarter of the samples
 
 
 class OnlineDictionary(StreamLearner):
@@ -24,6 +30,12 @@ class OnlineDictionary(StreamLearner):
     sums, reduced by forgetting. One sweep of block coordinate descent (or a
     least-squares solution) then computes the atoms from these sums. Codes may be l0
     (`n_nonzero_coefs`, `OMP`) or l1 (``coder=Lasso(alpha)``).
+
+    Codes of early samples are those of bad atoms. So unless the schedule says how to
+    forget, the sums remember about √(12u) uses of an atom once the mean atom has been
+    used u times. Atoms from so few samples are noisy, but follow new codes quickly;
+    `components_` is their weighted mean over the last mini-batches (Polyak and
+    Juditsky, 1992), those of about the last quarter of all samples.
 
     The sums are a `Statistics` object, and sums of the parts of a batch can be added
     wherever the parts are stored. One batch with all rows, in one pass, is one
@@ -44,7 +56,9 @@ class OnlineDictionary(StreamLearner):
         "coordinate", "mod" or "ksvd-parallel".
     schedule : str or Schedule, optional
         The size of mini-batches and the forgetting of earlier ones; e.g.
-        ``"batch_size=100,forgetting=0.999"``. See `Schedule`.
+        ``"batch_size=100,forgetting=0.999"``. With a forgetting factor of the schedule
+        `components_` are the atoms after the last mini-batch, not a mean: use it for
+        data that change. With 1 all samples have the same weight. See `Schedule`.
     random_state, sparse_output
         As in `KSVD`; an iteration is a pass over X.
 
@@ -54,6 +68,8 @@ class OnlineDictionary(StreamLearner):
         The atoms, one per row, with unit norm.
     dictionary_ : ExplicitDictionary
         The atoms as a dictionary.
+    latest_ : ExplicitDictionary
+        The atoms after the last mini-batch, with which the next one is coded.
     coder_ : SparseCoder
         The pursuit in use.
     statistics_ : Statistics
@@ -63,8 +79,8 @@ class OnlineDictionary(StreamLearner):
     uses_ : array (m,)
         Number of recent samples that use each atom, to find unused atoms.
     history_ : dict
-        Per pass: ``objective`` (mean squared error of each sample before the atoms
-        learned from it) and ``seconds``.
+        Per pass: ``objective`` (mean squared error of each sample over `latest_` before
+        the atoms learned from it) and ``seconds``.
     n_iter_ : int
         Number of passes.
 
@@ -86,6 +102,7 @@ class OnlineDictionary(StreamLearner):
 
     _declared: ClassVar[Declared] = {
         "statistics_": Either(Nothing(), Part(Statistics, m="m", r="p", p="p")),
+        "latest_": Part(ExplicitDictionary, m="m", p="p"),
     }
     _conditions: ClassVar[Conditions] = {
         "update needs all codes at once": lambda self: (
@@ -119,7 +136,7 @@ class OnlineDictionary(StreamLearner):
         self.update = update
 
     def statistics(self, X: Any, sample_weight: Any = None) -> Statistics:
-        """Sums over the rows of X, coded with the present atoms.
+        """Sums over the rows of X, coded with the atoms of `latest_`.
 
         The sums of several parts may be added and passed to `absorb`, if a mini-batch
         is spread over files or machines.
@@ -131,7 +148,7 @@ class OnlineDictionary(StreamLearner):
     def absorb(self, batch: Statistics) -> OnlineDictionary:
         """Learn from the sums of one mini-batch, as `partial_fit` does from its rows.
 
-        The sums must have been computed with the present atoms.
+        The sums must have been computed with the present `latest_`.
         """
         check_is_fitted(self)
         self._record_batch(self._learn_sums(batch, self._factors(int(batch.n_samples))))
@@ -147,6 +164,7 @@ class OnlineDictionary(StreamLearner):
                 "stream are kept: use 'coordinate', 'mod' or 'ksvd-parallel'"
             )
         self.statistics_: Any = None
+        self.latest_ = self.dictionary_
 
     def _learn_batch(
         self, batch: Array, factors: np.ndarray, weights: Weights = None
@@ -154,21 +172,56 @@ class OnlineDictionary(StreamLearner):
         return self._learn_sums(self._statistics(batch, weights), factors)
 
     def _statistics(self, X: Array, weights: Weights = None) -> Statistics:
-        return code_and_sum(self.dictionary_, self.coder_, X, weights)
+        return code_and_sum(self.latest_, self.coder_, X, weights)
 
     def _learn_sums(self, batch: Statistics, factors: np.ndarray) -> Statistics:
+        """A ← λA + ΓᵀΓ, B ← λB + ΓᵀX, then the atoms and their mean."""
         sums = batch.fade(1.0)
         if self.statistics_ is not None:
-            faded = self.statistics_.fade(float(factors.prod()))
-            sums = finite_sums(faded + sums)
+            factor = float(factors.prod())
+            if self._forgets_by_uses:
+                factor = _factor_by_uses(self.statistics_.uses, batch.uses)
+            sums = finite_sums(self.statistics_.fade(factor) + sums)
         self.statistics_ = sums
         rng = np.random.default_rng(self.n_samples_seen_)
-        step = self._atom_update().step(self.dictionary_, sums, rng)
-        self.dictionary_ = step.dictionary
+        self.latest_ = self._atom_update().step(self.latest_, sums, rng).dictionary
+        self.dictionary_ = self._mean_with_latest(batch.n_samples)
         return batch
 
+    @property
+    def _forgets_by_uses(self) -> bool:
+        return resolve_schedule(self.schedule).forgetting is None
+
+    def _mean_with_latest(self, n_samples: float) -> ExplicitDictionary:
+        """Return the mean atoms with weights (i/n)³ of the i-th of n samples."""
+        weight = 1 - (1 - n_samples / (self.n_samples_seen_ + n_samples)) ** MEAN_POWER
+        if weight == 1 or not self._forgets_by_uses:
+            return self.latest_
+        mean, latest = self.dictionary_.atoms, self.latest_.atoms
+        atoms = unit_rows(mean + weight * (latest - mean))
+        is_zero = row_norms(atoms) == 0
+        return self.latest_.with_weights(
+            namespace(atoms).where(is_zero[:, None], latest, atoms)
+        )
+
     def _replace_atoms(self, indices: Array, atoms: Array) -> None:
-        self.statistics_ = without_atoms(self.statistics_, self.dictionary_, indices)
-        all_atoms = namespace(atoms).asarray(self.dictionary_.atoms, copy=True)
-        all_atoms[indices] = atoms
-        self.dictionary_ = self.dictionary_.with_weights(all_atoms)
+        self.statistics_ = without_atoms(self.statistics_, self.latest_, indices)
+        self.latest_ = _with_new_atoms(self.latest_, indices, atoms)
+        self.dictionary_ = _with_new_atoms(self.dictionary_, indices, atoms)
+
+
+def _factor_by_uses(uses: np.ndarray, batch_uses: np.ndarray) -> float:
+    """Return the factor of earlier sums that leaves them about √(MEMORY · uses) uses.
+
+    With u(t) uses of the mean atom it is exp(−∫ du / √(MEMORY · u)) over the batch.
+    """
+    n_uses, n_new = float(uses.mean()), float(batch_uses.mean())
+    return exp(2 * (sqrt(n_uses) - sqrt(n_uses + n_new)) / sqrt(MEMORY))
+
+
+def _with_new_atoms(
+    dictionary: ExplicitDictionary, indices: Array, atoms: Array
+) -> ExplicitDictionary:
+    all_atoms = namespace(atoms).asarray(dictionary.atoms, copy=True)
+    all_atoms[indices] = atoms
+    return dictionary.with_weights(all_atoms)

@@ -147,9 +147,10 @@ class Schedule(BaseEstimator):
     batch_size : int
         Number of rows that a stream learner codes with the same atoms. They are taken
         in the order of X, so shuffle rows that are sorted.
-    forgetting : float or Forgetting
+    forgetting : float or Forgetting, optional
         Factor λ by which each new sample of a stream multiplies the weight of all
-        earlier ones; or `Forgetting`, a factor that rises to 1.
+        earlier ones; or `Forgetting`, a factor that rises to 1. Default: the rule of
+        `OnlineDictionary`, and 1, all samples alike, for `RLSDictionary`.
     verbose : bool
         Whether to print the error of each iteration.
     callback : callable, optional
@@ -180,7 +181,7 @@ class Schedule(BaseEstimator):
         "n_init": [AT_LEAST_1],
         "steady": ["boolean"],
         "batch_size": [AT_LEAST_1],
-        "forgetting": [SHARE, Forgetting],
+        "forgetting": [SHARE, Forgetting, None],
         "verbose": ["verbose"],
         "callback": [Callable, None],
     }
@@ -194,7 +195,7 @@ class Schedule(BaseEstimator):
         n_init: int = 1,
         steady: bool = False,
         batch_size: int = 256,
-        forgetting: float | Forgetting = 1.0,
+        forgetting: float | Forgetting | None = None,
         verbose: bool = False,
         callback: Callable[[dict[str, Any]], Any] | None = None,
     ) -> None:

@@ -213,7 +213,7 @@ class StreamLearner(LinearAtoms):
         """Return the forgetting factors of the next samples."""
         forgetting = resolve_schedule(self.schedule).forgetting
         if not isinstance(forgetting, Forgetting):
-            forgetting = Forgetting(forgetting)
+            forgetting = Forgetting(1.0 if forgetting is None else forgetting)
         return forgetting.factors(self.n_samples_seen_, n_samples, weights)
 
     def _refresh(self, summary: CodeSummary | Statistics) -> None:

@@ -1,7 +1,4 @@
-"""Functions of sparse codes: products, residuals, and slots of fixed width.
-
-Products are in CSR form on NumPy, and by `updates.torch` on torch.
-"""
+"""Functions of sparse codes: products, sums, residuals, and slots of fixed width."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from ..contracts import UNUSED, Array, SparseCodes
-from ..data.sparse_rows import as_dense
 from ..numerics.arrays import (
     as_like,
     double,
@@ -25,6 +21,7 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..numerics.scaling import all_finite, quiet
+from .table import code_cross, code_gram
 
 EXCESS = 1e4  # a code that explains this many times the energy has diverged
 
@@ -38,21 +35,12 @@ def codes_times(codes: SparseCodes, matrix: Array) -> Array:  # (n, ·)
 
 def codes_gram(codes: SparseCodes) -> Array:  # (m, m)
     """ΓᵀΓ, dense."""
-    if is_torch(codes.values):
-        from .updates.torch import code_gram
-
-        return code_gram(codes.indices, codes.values, codes.n_atoms)
-    Gamma = codes.tocsr()
-    return as_dense(Gamma.T @ Gamma)
+    return code_gram(codes.indices, codes.values, codes.n_atoms)
 
 
 def codes_cross(codes: SparseCodes, X: Array) -> Array:  # (m, p)
     """ΓᵀX, dense."""
-    if is_torch(X):
-        from .updates.torch import code_cross
-
-        return code_cross(codes.indices, codes.values, X, codes.n_atoms)
-    return as_dense(codes.tocsr().T @ X)
+    return code_cross(codes.indices, codes.values, X, codes.n_atoms)
 
 
 def times_rows(codes: SparseCodes, factors: Array | None) -> SparseCodes:

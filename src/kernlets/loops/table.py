@@ -102,6 +102,20 @@ def _check_observed(atoms: Array, X: Array, observed: Array, *_rest: Any) -> Non
         )
 
 
+def _check_code_rows(indices: Array, values: Array, X: Array, m: int) -> None:
+    if len(X) != len(indices):
+        raise ValueError(f"X has {len(X)} rows, but there are {len(indices)} codes")
+
+
+def _check_block(residuals: Array, gram: Array, atoms: Array) -> None:
+    b = len(atoms)
+    if residuals.shape != atoms.shape or tuple(gram.shape) != (b, b):
+        raise ValueError(
+            f"residuals of shape {tuple(residuals.shape)}, sums of shape "
+            f"{tuple(gram.shape)} and atoms of shape {tuple(atoms.shape)} do not fit"
+        )
+
+
 def _check_swept(residual: Array, observed: Array, atoms: Array, *_rest: Any) -> None:
     _check_observed(atoms, residual, observed)
 
@@ -136,9 +150,14 @@ positive_rows_omp = Operation(
 masked_omp = Operation(omp_reference.masked_omp, _check_observed, numba="numba_masked")
 lasso = Operation(lasso_reference.lasso, _check_gram)
 
+code_gram = Operation(updates_reference.code_gram)
+code_cross = Operation(updates_reference.code_cross, _check_code_rows)
 subtract_codes = Operation(updates_reference.subtract_codes, torch="reference")
 ksvd_sweep = Operation(updates_reference.ksvd_sweep, torch="reference")
 gram_sweep = Operation(updates_reference.gram_sweep, torch="reference")
+block_sweep = Operation(
+    updates_reference.block_sweep, _check_block, torch="reference"
+)
 masked_ksvd_sweep = Operation(
     updates_reference.masked_ksvd_sweep, _check_swept, torch="reference"
 )

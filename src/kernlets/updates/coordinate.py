@@ -8,7 +8,8 @@ import numpy as np
 
 from ..contracts import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
-from ..numerics.arrays import as_like, namespace
+from ..loops.table import block_sweep
+from ..numerics.arrays import namespace
 from ..numerics.scaling import least_energy, peaks, power_of_two
 from .replace import LIMITS, refresh_from
 
@@ -62,22 +63,15 @@ def coordinate_sweep(
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
-    gain = as_like(0.0, atoms)
-    scale = power_of_two(xp.maximum(peaks(codes_gram, 1), peaks(cross, 1)))
+    gains = []
+    largest = peaks(codes_gram, 1)
+    scale = power_of_two(xp.maximum(largest, peaks(cross, 1)))
     # smaller sums have lost digits and are set to 0
-    has_digits = peaks(codes_gram, 1) > least_energy(atoms)
-    codes_gram = xp.where(has_digits, codes_gram / scale, 0.0)
-    cross = xp.where(has_digits, cross / scale, 0.0)
+    has_digits = largest > least_energy(atoms)
     for begin in range(0, atoms.shape[0], BLOCK):
         block = slice(begin, begin + BLOCK)
-        block_gram = codes_gram[block, block]
-        residuals = cross[block] - codes_gram[block] @ atoms
-        for i, residual in enumerate(residuals):
-            old = atoms[begin + i]
-            target = residual + block_gram[i, i] * old
-            norm = xp.sqrt(target @ target)
-            new = xp.where(norm > 0, target / xp.where(norm > 0, norm, 1.0), old)
-            gain += (norm - target @ old) * scale[begin + i, 0]
-            residuals[i + 1 :] -= block_gram[i + 1 :, i, None] * (new - old)
-            atoms[begin + i] = new
-    return atoms, 2 * float(gain)
+        gram = xp.where(has_digits[block], codes_gram[block] / scale[block], 0.0)
+        residuals = xp.where(has_digits[block], cross[block] / scale[block], 0.0)
+        residuals -= gram @ atoms
+        gains.append(block_sweep(residuals, gram[:, block], atoms[block]))
+    return atoms, 2 * float(xp.sum(xp.concat(gains) * scale[:, 0]))

@@ -29,6 +29,49 @@ def subtract_codes(X, indices, values, atoms):
     return out
 
 
+def code_gram(indices, values, m):
+    """ΓᵀΓ, in the order of the samples."""
+    gram = np.zeros((m, m), values.dtype)
+    _add_code_gram(gram, *_contiguous(indices, values))
+    return gram
+
+
+@jit
+def _add_code_gram(gram, indices, values):
+    width, m = indices.shape[1], len(gram)
+    for i in range(len(indices)):
+        for w in range(width):
+            j = indices[i, w]
+            if 0 <= j < m:
+                for v in range(width):
+                    if 0 <= indices[i, v] < m:
+                        gram[j, indices[i, v]] += values[i, w] * values[i, v]
+
+
+def code_cross(indices, values, X, m):
+    """ΓᵀX, in the order of the samples."""
+    cross = np.zeros((m, X.shape[1]), np.result_type(values, X))
+    _add_code_cross(cross, *_contiguous(indices, values, X))
+    return cross
+
+
+def _contiguous(indices, *arrays):
+    """The arguments in one layout, for which alone the loops are compiled."""
+    indices = np.ascontiguousarray(indices, np.int64)
+    return indices, *(np.ascontiguousarray(array) for array in arrays)
+
+
+@jit
+def _add_code_cross(cross, indices, values, X):
+    for i in range(len(indices)):
+        row = X[i]
+        for w in range(indices.shape[1]):
+            if 0 <= indices[i, w] < len(cross) and values[i, w] != 0:
+                value, sums = values[i, w], cross[indices[i, w]]
+                for a in range(len(row)):
+                    sums[a] += value * row[a]
+
+
 def ksvd_sweep(
     residual, atoms, indices, values, order, exact, positive=False, positive_atoms=False
 ):
@@ -289,6 +332,41 @@ def _mix_coefs(coefs, indices, g, order, mixing, is_updated):
         coefs[order, rows] = solve_triangular(
             earlier, rhs, lower=True, unit_diagonal=True, check_finite=False
         )
+
+
+def block_sweep(residuals, gram, atoms):
+    """One sweep of block coordinate descent over a few atoms."""
+    gains = np.empty(len(atoms), atoms.dtype)
+    _block_sweep(residuals, np.ascontiguousarray(gram), atoms, gains)
+    return gains
+
+
+@jit
+def _block_sweep(residuals, gram, atoms, gains):
+    b, p = atoms.shape
+    change = np.empty(p, atoms.dtype)
+    zero = np.zeros(1, atoms.dtype)[0]
+    for i in range(b):
+        atom, residual, weight = atoms[i], residuals[i], gram[i, i]
+        squares, overlap = zero, zero
+        for a in range(p):
+            change[a] = residual[a] + weight * atom[a]
+        for a in range(p):
+            squares += change[a] * change[a]
+            overlap += change[a] * atom[a]
+        norm = np.sqrt(squares)
+        gains[i] = norm - overlap
+        if norm == 0:
+            continue
+        for a in range(p):
+            new = change[a] / norm
+            change[a] = new - atom[a]
+            atom[a] = new
+        for k in range(i + 1, b):
+            factor, row = gram[k, i], residuals[k]
+            if factor != 0:
+                for a in range(p):
+                    row[a] -= factor * change[a]
 
 
 def masked_ksvd_sweep(residual, observed, atoms, indices, values, order):

@@ -44,6 +44,24 @@ def densify(indices: Array, values: Array, m: int) -> Array:  # (n, m)
 
 
 @np.errstate(all="ignore")
+def code_gram(indices: Array, values: Array, m: int) -> Array:  # (m, m)
+    """ΓᵀΓ of codes (n, width) over m atoms."""
+    Gamma = densify(indices, values, m)
+    return Gamma.T @ Gamma
+
+
+@np.errstate(all="ignore")
+def code_cross(
+    indices: Array,  # (n, width)
+    values: Array,  # (n, width)
+    X: Array,  # (n, p)
+    m: int,
+) -> Array:  # (m, p)
+    """ΓᵀX of codes over m atoms."""
+    return densify(indices, values, m).T @ X
+
+
+@np.errstate(all="ignore")
 def ksvd_sweep(
     residual: Array,  # (n, p) changed in place
     atoms: Array,  # (m, p) changed in place
@@ -93,6 +111,29 @@ def _rows_by_atom(
         users = slots[starts[j] : starts[j + 1]]
         if len(users):
             yield j, users // width, users % width
+
+
+def block_sweep(
+    residuals: Array,  # (b, p)  ΓᵀX − ΓᵀΓ·atoms of these atoms, changed in place
+    gram: Array,  # (b, b)  their part of ΓᵀΓ
+    atoms: Array,  # (b, p), unit norm, changed in place
+) -> Array:  # (b,)
+    """One sweep of block coordinate descent over a few atoms, from sums over samples.
+
+    Returns half of the decrease of the squared error by each atom. An atom whose sums
+    are 0 stays.
+    """
+    xp = namespace(atoms)
+    gains = []
+    for i, residual in enumerate(residuals):
+        old = xp.asarray(atoms[i], copy=True)
+        target = residual + gram[i, i] * old
+        norm = xp.sqrt(target @ target)
+        new = xp.where(norm > 0, target / xp.where(norm > 0, norm, 1.0), old)
+        gains.append(norm - target @ old)
+        residuals[i + 1 :] -= gram[i + 1 :, i, None] * (new - old)
+        atoms[i] = new
+    return xp.stack(gains)
 
 
 def users_by_atom(indices: Array, m: int) -> tuple[Array, Array]:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from ..omp.torch import load_triton
-from .reference import densify, users_by_atom
+from . import reference
+from .reference import users_by_atom
 
 MIN_SPARSE_ATOMS = 1024  # with fewer, a dense product is as fast
 
@@ -22,8 +23,7 @@ def code_gram(indices: Tensor, values: Tensor, m: int) -> Tensor:  # (m, m)
     triton_sums = _triton_sums(values, m)
     if triton_sums is not None:
         return triton_sums.code_gram(indices, values, *users_by_atom(indices, m), m)
-    Gamma = densify(indices, values, m)
-    return Gamma.T @ Gamma
+    return reference.code_gram(indices, values, m)
 
 
 def code_cross(indices: Tensor, values: Tensor, X: Tensor, m: int) -> Tensor:  # (m, p)
@@ -31,7 +31,7 @@ def code_cross(indices: Tensor, values: Tensor, X: Tensor, m: int) -> Tensor:  #
     triton_sums = _triton_sums(values, m)
     if triton_sums is not None and X.dtype == values.dtype:
         return triton_sums.code_cross(values, X, *users_by_atom(indices, m), m)
-    return densify(indices, values, m).T @ X
+    return reference.code_cross(indices, values, X, m)
 
 
 def _triton_sums(values: Tensor, m: int) -> ModuleType | None:
