@@ -175,6 +175,18 @@ def test_sweep_in_blocks_is_the_sweep_atom_by_atom(xp, rng):
     assert gain == pytest.approx(fell, rel=1e-9) and gain > 0
 
 
+def test_sweep_visits_the_atoms_asked_for(xp, rng):
+    m, p = 90, 20
+    G, X = rng.standard_normal((400, m)), rng.standard_normal((400, p))
+    A, B, D = G.T @ G, G.T @ X, unit_rows(rng, m, p)
+    visited = np.sort(rng.permutation(m)[:40])  # more than a block has
+    found, _ = coordinate_sweep(*map(xp.asarray, (A, B, D)), visited)
+    expected = D.copy()
+    for j in visited:
+        expected[j] = unit_norm((B[j] - A[j] @ expected + A[j, j] * expected[j])[None])
+    np.testing.assert_allclose(xp.to_numpy(found), expected, atol=1e-9)
+
+
 def test_coordinate_update_in_the_alternation(rng):
     X = samples(rng)
     learner = KSVD(8, 2, update=CoordinateUpdate(), random_state=0).fit(X)

@@ -13,9 +13,9 @@ from ..contracts import Array, AtomUpdate, SparseCoder, Statistics
 from ..data.weights import Weights, check_weights
 from ..dictionaries import ExplicitDictionary
 from ..numerics.arrays import namespace, row_norms
-from ..numerics.scaling import unit_rows
 from ..schema import Conditions, Declared, Either, Nothing, Part
-from ..updates import resolve_update
+from ..updates import CoordinateUpdate, resolve_update
+from ..updates.coordinate import coordinate_sweep
 from .schedule import Schedule, resolve_schedule
 from .stream_learner import StreamLearner
 
@@ -183,10 +183,24 @@ class OnlineDictionary(StreamLearner):
                 factor = _factor_by_uses(self.statistics_.uses, batch.uses)
             sums = finite_sums(self.statistics_.fade(factor) + sums)
         self.statistics_ = sums
-        rng = np.random.default_rng(self.n_samples_seen_)
-        self.latest_ = self._atom_update().step(self.latest_, sums, rng).dictionary
+        self.latest_ = self._updated_atoms(sums, batch)
         self.dictionary_ = self._mean_with_latest(batch.n_samples)
         return batch
+
+    def _updated_atoms(self, sums: Statistics, batch: Statistics) -> ExplicitDictionary:
+        """Return the dictionary after one update from the sums.
+
+        Coordinate descent visits the atoms that the mini-batch used: the sums of others
+        are as they were, but for a factor.
+        """
+        update = self._atom_update()
+        if isinstance(update, CoordinateUpdate):
+            used_atoms = np.flatnonzero(batch.uses)
+            atoms = self.latest_.atoms
+            atoms, _ = coordinate_sweep(sums.codes_gram, sums.cross, atoms, used_atoms)
+            return self.latest_.with_weights(atoms)
+        rng = np.random.default_rng(self.n_samples_seen_)
+        return update.step(self.latest_, sums, rng).dictionary
 
     @property
     def _forgets_by_uses(self) -> bool:
@@ -198,11 +212,11 @@ class OnlineDictionary(StreamLearner):
         if weight == 1 or not self._forgets_by_uses:
             return self.latest_
         mean, latest = self.dictionary_.atoms, self.latest_.atoms
-        atoms = unit_rows(mean + weight * (latest - mean))
-        is_zero = row_norms(atoms) == 0
-        return self.latest_.with_weights(
-            namespace(atoms).where(is_zero[:, None], latest, atoms)
-        )
+        xp = namespace(mean)
+        atoms = mean + weight * (latest - mean)
+        norms = xp.sqrt(row_norms(atoms))[:, None]
+        atoms = xp.where(norms > 0, atoms / xp.where(norms > 0, norms, 1.0), latest)
+        return self.latest_.with_weights(atoms)
 
     def _replace_atoms(self, indices: Array, atoms: Array) -> None:
         self.statistics_ = without_atoms(self.statistics_, self.latest_, indices)

@@ -89,7 +89,8 @@ class StreamLearner(LinearAtoms):
         fitted. `history_` describes the last call. A row of `sample_weight` w counts
         as w rows.
         """
-        self._validate_params()
+        if not self.__sklearn_is_fitted__():  # as in scikit-learn, since rows are many
+            self._validate_params()
         is_first_call = not hasattr(self, "n_features_in_")
         X = check_rows(
             self,

@@ -9,7 +9,7 @@ import numpy as np
 from ..contracts import Array, AtomUpdate, Dictionary, Statistics, Step
 from ..dictionaries import ExplicitDictionary
 from ..loops.table import block_sweep
-from ..numerics.arrays import namespace
+from ..numerics.arrays import index_like, namespace
 from ..numerics.scaling import least_energy, peaks, power_of_two
 from .replace import LIMITS, refresh_from
 
@@ -55,6 +55,7 @@ def coordinate_sweep(
     codes_gram: Array,  # (m, m)  ΓᵀΓ
     cross: Array,  # (m, p)  ΓᵀX
     atoms: Array,  # (m, p), unit norm
+    visited: np.ndarray | None = None,  # numbers of the atoms to update; None means all
 ) -> tuple[Array, float]:
     """Return the atoms after one sweep, and the decrease of the squared error.
 
@@ -63,15 +64,18 @@ def coordinate_sweep(
     """
     xp = namespace(atoms)
     atoms = xp.asarray(atoms, copy=True)
-    gains = []
-    largest = peaks(codes_gram, 1)
-    scale = power_of_two(xp.maximum(largest, peaks(cross, 1)))
-    # smaller sums have lost digits and are set to 0
-    has_digits = largest > least_energy(atoms)
-    for begin in range(0, atoms.shape[0], BLOCK):
-        block = slice(begin, begin + BLOCK)
-        gram = xp.where(has_digits[block], codes_gram[block] / scale[block], 0.0)
-        residuals = xp.where(has_digits[block], cross[block] / scale[block], 0.0)
-        residuals -= gram @ atoms
-        gains.append(block_sweep(residuals, gram[:, block], atoms[block]))
-    return atoms, 2 * float(xp.sum(xp.concat(gains) * scale[:, 0]))
+    visited = np.arange(atoms.shape[0]) if visited is None else visited
+    decrease = 0.0
+    for begin in range(0, len(visited), BLOCK):
+        block = index_like(visited[begin : begin + BLOCK], atoms)
+        gram, residuals, block_atoms = codes_gram[block], cross[block], atoms[block]
+        largest = peaks(gram, 1)
+        scale = power_of_two(xp.maximum(largest, peaks(residuals, 1)))
+        # smaller sums have lost digits and are set to 0
+        has_digits = largest > least_energy(atoms)
+        gram = xp.where(has_digits, gram / scale, 0.0)
+        residuals = xp.where(has_digits, residuals / scale, 0.0) - gram @ atoms
+        gains = block_sweep(residuals, gram[:, block], block_atoms)
+        atoms[block] = block_atoms
+        decrease += 2 * float(xp.sum(gains * scale[:, 0]))
+    return atoms, decrease
