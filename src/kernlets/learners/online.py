@@ -187,7 +187,7 @@ class OnlineDictionary(StreamLearner):
         self.dictionary_ = self._mean_with_latest(batch.n_samples)
         return batch
 
-    def _updated_atoms(self, sums: Statistics, batch: Statistics) -> ExplicitDictionary:
+    def _updated_atoms(self, sums: Statistics, batch: Statistics) -> Any:
         """Return the dictionary after one update from the sums.
 
         Coordinate descent visits the atoms that the mini-batch used: the sums of others
