@@ -1,13 +1,15 @@
 """``python -m benchmarks.pages``: the pages in ``docs``, written from the records.
 
 ``docs/reproduction`` is written in full from its ``results``. Of the pages in `PAGES`
-the parts between marks are written, see `bench.marks`:
+the parts between marks are written, see `marks`:
 
 * the name of an experiment, such as ``lkdl/fig1b``: published numbers and ours;
 * the name of a benchmark, such as ``omp``: its measurements in ``docs/benchmarks``;
 * ``NAME summary``: the same in short, as `peers.summary` says;
-* ``gpu`` and ``giants``: what was measured on a GPU, see `bench.gpu_tables`;
+* ``gpu`` and ``giants``: what was measured on a GPU, see `gpu_tables`;
 * ``papers``: the counts of the verdicts.
+
+``docs/images/speed.svg``, the README's picture, is written from the same records.
 
 ``--check`` writes nothing and names the files that are out of date.
 """
@@ -35,6 +37,7 @@ from .harness.records import JsonLines
 from .peers.records import last_results
 from .peers.summary import summary
 from .peers.tables import markdown
+from .speed_picture import PICTURE, speed_picture
 
 SCALE = "full"
 PAGES = (
@@ -54,6 +57,7 @@ def documents(root: Path) -> dict[Path, bytes]:
     found = all_findings(records, SCALE)
     written = pages(found, records.sessions())
     files = {folder / name: content for name, content in written.items()}
+    files[root / PICTURE] = speed_picture(JsonLines(root / "docs" / "benchmarks"))
     for page in (root / name for name in PAGES):
         text = page.read_text("utf-8")
         files[page] = _filled(text, partial(part, root=root, found=found)).encode()

@@ -13,6 +13,7 @@ from benchmarks.harness.tables import Table
 from .catalogue import PAPERS
 from .figures import draw
 from .findings import Findings
+from .summary import papers_table
 from .text import HEADER, anchor, cells, claim_cells, matrix, verdict_of
 from .unreproduced import UNREPRODUCED, unreproduced_page
 from .verdicts import VERDICTS, Row
@@ -90,6 +91,10 @@ def index_page(found: Sequence[Findings]) -> str:
             "`python -m papers` lists the experiments, `--scale smoke` tries them in "
             "two minutes. These pages are written from the results, those in the "
             "repository by `make pages`.",
+            "",
+            papers_table(found, "."),
+            "",
+            "## Every experiment",
             "",
             Table(header, [*body, total]).filled().markdown(),
             "",

@@ -32,12 +32,6 @@ with files("papers").joinpath("published.csv").open(encoding="utf-8") as file:
 COINCIDENCES = {
     "benchmarks/budget.py: 0.965": "an independent reference, of another budget",
     "benchmarks/recovery.py: 0.965": "a target for our own recovery",
-    "README.md: 62.1": "measured by the demonstration",
-    "README.md: 88.7": "measured by the demonstration",
-    "README.md: 89.1": "measured by the demonstration",
-    "README.md: 96.9": "measured by the demonstration",
-    "README.md: 97.2": "measured by the demonstration",
-    "README.md: 97.9": "measured by the demonstration",
     "tests/papers/test_lkdl.py: 98.1": "a bound on our own accuracy",
     "tests/datasets/test_datasets.py: 0.0142": "an independent reference",
 }
