@@ -37,9 +37,7 @@ def main() -> None:
             table.writerow(["a", "b", "c", "d", "class"])
             table.writerows([*row, label] for row, label in zip(X, y, strict=True))
         run(folder, "fit", "iris.csv", "-m", "iris.kernlets", "--label", "class")
-        labels = run(
-            folder, "predict", "iris.kernlets", "iris.csv", "--label", "class"
-        )
+        labels = run(folder, "predict", "iris.kernlets", "iris.csv", "--label", "class")
         assert len(labels.split()) >= len(y), labels
         assert " rbf " in run(folder, "list", "kernels")
     for name in ("papers", "benchmarks", "demo"):

@@ -39,6 +39,7 @@ NAMES = (
     "defaults",
     "automatic",
     "robust",
+    "patches",
     "missing",
     "imputation",
     "occlusion",

@@ -131,9 +131,7 @@ METHODS: dict[str, Callable[[Problem, int], Any]] = {
     "or 3 line-searched steps": reduced(descent=True),
     "or 10 line-searched steps": more_steps,
     "anchors by k-means": reduced(start="kmeans"),
-    "anchors by k-means, 3 line-searched steps": reduced(
-        start="kmeans", descent=True
-    ),
+    "anchors by k-means, 3 line-searched steps": reduced(start="kmeans", descent=True),
     "anchors random samples": reduced(start="samples"),
     "anchors random samples, 3 line-searched steps": reduced(
         start="samples", descent=True

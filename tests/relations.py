@@ -744,6 +744,7 @@ WIDTH_DECIDES = {
     "StreamOutlierDetector": "its defaults follow the number of features",
     "AutoDictionaryClassifier": "its candidates follow the number of features",
     "PatchDictionaryMap": "its features are the pixels of an image",
+    "ImageClassifier": "its features are the pixels of an image",
 }
 
 

@@ -46,6 +46,8 @@ _HOMES = {
         "ResidualClassifier SRCClassifier KSADClassifier LCKSVDClassifier "
         "DKSVDClassifier FDDLClassifier AutoDictionaryClassifier explain"
     ),
+    "classifiers.image": "ImageClassifier",
+    "classifiers.kernel_ridge": "KernelRidgeClassifier",
     "outliers": "DictionaryOutlierDetector StreamOutlierDetector",
     "imputation": "DictionaryImputer GrossErrorMask",
     "images.patch_map": "PatchDictionaryMap",

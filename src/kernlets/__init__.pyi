@@ -15,6 +15,10 @@ from .classifiers import LCKSVDClassifier as LCKSVDClassifier
 from .classifiers import ResidualClassifier as ResidualClassifier
 from .classifiers import SRCClassifier as SRCClassifier
 from .classifiers.explain import explain as explain
+from .classifiers.image import ImageClassifier as ImageClassifier
+from .classifiers.kernel_ridge import (
+    KernelRidgeClassifier as KernelRidgeClassifier,
+)
 from .config import options as options
 from .dictionaries import ExplicitDictionary as ExplicitDictionary
 from .dictionaries import KernelDictionary as KernelDictionary

@@ -68,6 +68,8 @@ REFUSED = {
     "FDDL": "FDDLClassifier cannot be exported: use ResidualClassifier",
     "StreamOutlierDetector": "Detector cannot be exported: use DictionaryOutlier",
     "DictionaryImputer": "DictionaryImputer cannot be exported: export the steps",
+    "ImageClassifier": "ImageClassifier cannot be exported",
+    "KernelRidgeClassifier": "KernelRidgeClassifier cannot be exported",
     "PatchDictionaryMap": "PatchDictionaryMap cannot be exported: export the steps",
     "GrossErrorMask": "GrossErrorMask cannot be exported: export the steps",
 }

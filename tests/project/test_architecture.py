@@ -50,6 +50,7 @@ ALLOWED |= {
     | {"kernels", "maps", "dictionaries", "coders", "updates", "learners"}
     | {"io"}  # checkpoints
     | {"datasets"}  # noise and holes that a robust choice is made with
+    | {"images"}  # patches of images
     | {"imputation"},  # in front of the winner, where rows have gaps
     "outliers": GROUND | {"kernels", "dictionaries", "learners"},
     "imputation": GROUND | {"kernels", "learners"},

@@ -68,6 +68,7 @@ __all__ = [
     "SAMPLES",
     "SHARE",
     "TRANSFORMER",
+    "HasMethods",
     "Interval",
     "Options",
     "StrOptions",

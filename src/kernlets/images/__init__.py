@@ -7,11 +7,13 @@ use ``kernlets denoise`` and ``kernlets inpaint``.
 from .denoising import ImageDenoiser, denoise
 from .inpainting import ImageInpainter, inpaint
 from .quality import estimate_noise, psnr, ssim
+from .restoring import ImageRestorer
 from .whitening import PatchWhitening
 
 __all__ = [
     "ImageDenoiser",
     "ImageInpainter",
+    "ImageRestorer",
     "PatchWhitening",
     "denoise",
     "estimate_noise",

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base.constraints import AT_LEAST_1, TRANSFORMER, StrOptions
+from ..base.constraints import AT_LEAST_0, AT_LEAST_1, TRANSFORMER, StrOptions
 from ..coders import OMP, resolve_coder
 from ..coders.encoding import encode_block
 from ..coders.threshold import Threshold
@@ -21,7 +21,13 @@ from ..data.rows import n_rows_in_memory, take_rows
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..maps.base import FeatureMap
-from ..numerics.arrays import diagonal, empty, index_like, namespace, to_numpy
+from ..numerics.arrays import (
+    diagonal,
+    empty,
+    index_like,
+    namespace,
+    to_numpy,
+)
 from ..numerics.pixels import windows
 from ..numerics.random import generator
 from ..schema import Conditions, Declared, Many, Part, Whole
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 N_ATOMS = 192
+N_PATCHES = 50_000  # that atoms are learned from, at most
 PATCHES_PER_ATOM = 8  # at least, or the default has fewer atoms
 MAX_IMAGES = 4000  # that patches are drawn from
 BAND = 2048  # patches of an image that are coded at once
@@ -79,8 +86,9 @@ class PatchDictionaryMap(FeatureMap):
         (height, width) or (height, width, channels) of flat rows; -1 stands for what is
         left. Default: the shape of the arrays; rows are square grey images, or of
         height 1 if their length is no square.
-    n_patches : int
-        The most patches to learn from.
+    padding : int
+        Width of a frame that repeats the pixels at the edge, so that these are in as
+        many patches as others.
     random_state : int, RandomState, Generator or None
         Draws the patches, and seeds a learner that has no ``random_state`` of its own.
 
@@ -126,7 +134,7 @@ class PatchDictionaryMap(FeatureMap):
         "grid": [AT_LEAST_1, tuple, list],
         "pooling": [StrOptions(set(POOLINGS))],
         "image_shape": [tuple, list, None],
-        "n_patches": [AT_LEAST_1],
+        "padding": [AT_LEAST_0],
         "random_state": ["random_state", np.random.Generator],
     }
     _declared: ClassVar[Declared] = {
@@ -155,7 +163,7 @@ class PatchDictionaryMap(FeatureMap):
         grid: int | tuple[int, ...] = 4,
         pooling: Literal["gaussian", "mean", "max"] = "gaussian",
         image_shape: tuple[int, ...] | None = None,
-        n_patches: int = 50_000,
+        padding: int = 0,
         random_state: Any = None,
     ) -> None:
         self.patch_size = patch_size
@@ -166,7 +174,7 @@ class PatchDictionaryMap(FeatureMap):
         self.grid = grid
         self.pooling = pooling
         self.image_shape = image_shape
-        self.n_patches = n_patches
+        self.padding = padding
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -200,11 +208,11 @@ class PatchDictionaryMap(FeatureMap):
         """Draw patches with some contrast at random positions of random images."""
         n = min(rows.shape[0], MAX_IMAGES, max(1, n_rows_in_memory(rows, 8)))
         numbers = np.sort(rng.choice(rows.shape[0], n, replace=False))
-        images = take_rows(rows, numbers).reshape(n, *self.image_shape_)
+        images = self._padded(take_rows(rows, numbers))
         xp = namespace(images)
         views = windows(xp.permute_dims(images, (1, 2, 0, 3)), self._patch_shape)
         grid = views.shape[:2]
-        count = min(prod(grid), -(-self.n_patches // n))
+        count = min(prod(grid), -(-N_PATCHES // n))
         places = rng.random((n, prod(grid))).argpartition(count - 1, axis=1)[:, :count]
         down, across = np.unravel_index(places, grid)
         where = down, across, np.broadcast_to(np.arange(n)[:, None], down.shape)
@@ -220,9 +228,21 @@ class PatchDictionaryMap(FeatureMap):
 
     def _features(self, X: Array) -> Array:  # (n, p) -> (n, k)
         features = empty((X.shape[0], self._n_features_out), like=X)
-        for number, row in enumerate(X):
-            features[number] = self._image_features(row.reshape(self.image_shape_))
+        for number in range(X.shape[0]):
+            image = self._padded(X[number : number + 1])[0]
+            features[number] = self._image_features(image)
         return features
+
+    def _padded(self, rows: Array) -> Array:  # (n, p) -> (n, h, w, c)
+        """Return rows as images, each in its frame."""
+        images = rows.reshape(rows.shape[0], *self.image_shape_)
+        if not self.padding:
+            return images
+        down, across = (
+            np.clip(np.arange(-self.padding, n + self.padding), 0, n - 1)
+            for n in self.image_shape_[:2]
+        )
+        return images[:, index_like(down, rows)][:, :, index_like(across, rows)]
 
     def _image_features(self, image: Array) -> Array:  # (h, w, c) -> (k,)
         """Code the patches of one image, some rows at a time, and pool the codes."""
@@ -279,7 +299,7 @@ class PatchDictionaryMap(FeatureMap):
     @property
     def _patch_shape(self) -> tuple[int, int]:
         sizes = np.atleast_1d(self.patch_size).tolist()
-        height, width = self.image_shape_[:2]
+        height, width = (n + 2 * self.padding for n in self.image_shape_[:2])
         return min(sizes[0], height), min(sizes[-1], width)
 
     def _check_sizes(self) -> None:

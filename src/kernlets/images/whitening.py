@@ -94,7 +94,7 @@ class PatchWhitening(FeatureMap):
 
     def __init__(
         self,
-        contrast: float | None = 0.1,
+        contrast: float | None = 0.3,
         regulariser: float | None = 1.0,
         *,
         n_components: int | None = None,
