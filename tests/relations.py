@@ -697,8 +697,13 @@ def _no_draws_per_feature(model: Any) -> None:
             raise DoesNotApply("it draws random numbers for each feature")
 
 
+OF_IMAGES = ("ImageClassifier", "PatchDictionaryMap")
+
+
 def features_permuted(model: Any, data: Data) -> None:
     """The order of features changes nothing but the order in results like rows."""
+    if {type(part).__name__ for part in parts(model)} & {*OF_IMAGES}:
+        raise DoesNotApply("its features are the pixels of an image")
     _no_draws_per_feature(model)
     order = data.rng.permutation(data.X.shape[1])
 

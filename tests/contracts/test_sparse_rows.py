@@ -114,6 +114,7 @@ def test_sparse_rows_are_refused_with_advice(name, X):
 def test_only_what_works_through_a_kernel_takes_sparse_rows(Estimator):
     takes_sparse = {
         *("BudgetKernelDL", "FourierMap", "IKAMap", "KSADClassifier", "KernelKSVD"),
+        "KernelRidgeClassifier",
         *("KernelMOD", "NystroemMap", "SRCClassifier"),
     }
     tags = get_tags(Estimator()).input_tags

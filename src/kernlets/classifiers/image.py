@@ -240,6 +240,11 @@ class ImageClassifier(ScoreVoting):
                 scores = xp.where(is_damaged, others, scores)
         return scores
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
 
 def _class_scores(classifier: Any, features: Array) -> Array:  # (n, C)
     """Return a column of scores for each class, also of two."""

@@ -248,7 +248,7 @@ def leave_one_out(
 def _host_matrix(kernel: Kernel, X: Array, anchors: Array) -> np.ndarray:  # (n, m)
     """Compute K(X, anchors) by blocks, in float64 on the host."""
     return to_numpy(
-        map_rows(lambda block: double(kernel(block, anchors)), X, 16 * len(anchors))
+        map_rows(lambda block: double(kernel(block, anchors)), X, 16 * anchors.shape[0])
     )
 
 
@@ -256,7 +256,7 @@ def _normal_equations(
     kernel: Kernel, X: Array, anchors: Array, Y: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:  # (m, m), (m, C)
     """Return CᵀC and CᵀY with C = K(X, anchors), of which blocks are in memory."""
-    m = len(anchors)
+    m = anchors.shape[0]
 
     def products(block: Array, first: int) -> np.ndarray:
         C = to_numpy(double(kernel(block, anchors)))
