@@ -10,6 +10,7 @@ cannot be understood, 130 after Ctrl-C (see `kernlets.__main__`).
 
 from __future__ import annotations
 
+import inspect
 import re
 import warnings
 from pathlib import Path
@@ -132,17 +133,21 @@ def _accept_common_options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="show the version"
+            "--version",
+            metavar="",
+            callback=_show_version,
+            is_eager=True,
+            help="show the version",
         ),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="show the traceback of an error")
+        bool, typer.Option("--debug", metavar="", help="show the traceback of an error")
     ] = False,
 ) -> None:
     """Sparse dictionaries in the feature space of a kernel."""
 
 
-@app.command()
+@app.command(epilog="Example: kernlets fit train.csv -m digits.kernlets --label class")
 def fit(
     data: o.Data,
     model: o.ModelOut,
@@ -166,6 +171,8 @@ def fit(
     key: o.Key = None,
     size: o.Size = None,
     header: o.Header = None,
+    columns: o.ColumnNames = None,
+    drop: o.Drop = None,
     keep: o.Keep = None,
     memory: o.Memory = None,
     threads: o.Threads = None,
@@ -211,13 +218,17 @@ def fit(
         use_labels=not unsupervised,
         on_cluster=scheduler is not None,
         keep=tuple(keep or ()),
+        columns=columns,
+        drop=drop,
     )
     check_checkpoints(checkpoint, resume, (data, test, model))
     with session(memory, threads, device, checkpoint, scheduler):
         fit_model(recipe, source, model, test, quiet, force, holdout)
 
 
-@app.command()
+@app.command(
+    epilog="Example: kernlets predict digits.kernlets new.csv -o labels.csv --proba"
+)
 def predict(
     model: o.Model,
     data: o.Data,
@@ -226,17 +237,28 @@ def predict(
         typer.Option(
             "--output",
             "-o",
+            metavar="FILE",
+            rich_help_panel="Output",
             help=".csv, .npy or .npz, or - for a table on standard output",
             show_default="printed",
         ),
     ] = None,
     proba: Annotated[
-        bool, typer.Option("--proba", help="also the probability of each class")
+        bool,
+        typer.Option(
+            "--proba",
+            metavar="",
+            rich_help_panel="Output",
+            help="also the probability of each class",
+        ),
     ] = False,
     reasons: Annotated[
         bool,
         typer.Option(
-            "--reasons", help="also the features that make a row an outlier, in words"
+            "--reasons",
+            metavar="",
+            rich_help_panel="Output",
+            help="also the features that make a row an outlier, in words",
         ),
     ] = False,
     label: o.Label = None,
@@ -262,7 +284,7 @@ def predict(
         predict_rows(model, source, output, proba, force, reasons)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets score digits.kernlets test.csv --label class")
 def score(
     model: o.Model,
     data: o.Data,
@@ -283,7 +305,7 @@ def score(
         score_rows(model, source)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets transform digits.kernlets new.csv -o codes.npz")
 def transform(
     model: o.Model,
     data: o.Data,
@@ -292,6 +314,8 @@ def transform(
         typer.Option(
             "--output",
             "-o",
+            metavar="FILE",
+            rich_help_panel="Output",
             help=".npz (sparse, for scipy.sparse.load_npz), .npy or .csv (dense), or - "
             "for text on standard output",
         ),
@@ -317,12 +341,18 @@ def transform(
         transform_rows(model, source, output, force)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets explain digits.kernlets new.csv --rows 3")
 def explain(
     model: o.Model,
     data: o.Data,
     rows: Annotated[
-        int, typer.Option(min=1, help="number of rows to explain, from the first on")
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            rich_help_panel="Output",
+            help="number of rows to explain, from the first on",
+        ),
     ] = 1,
     label: o.Label = None,
     key: o.Key = None,
@@ -339,7 +369,7 @@ def explain(
     explain_rows(model, Source(data, label, key, size, header), rows)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets denoise noisy.png -o clean.png --sigma 20")
 def denoise(
     picture: o.PictureIn,
     output: o.PictureOut = None,
@@ -360,7 +390,7 @@ def denoise(
         denoise_picture(job, sigma, quality.value, atoms.value)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets inpaint old.png --mask scratches.png -o new.png")
 def inpaint(
     picture: o.PictureIn,
     mask: o.Mask = None,
@@ -379,12 +409,14 @@ def inpaint(
         inpaint_picture(job, mask)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets info digits.kernlets --card")
 def info(
     model: o.Model,
     card: Annotated[
         bool,
-        typer.Option("--card", help="data, accuracy, use and limits, in Markdown"),
+        typer.Option(
+            "--card", metavar="", help="data, accuracy, use and limits, in Markdown"
+        ),
     ] = False,
 ) -> None:
     """Show what a model file holds."""
@@ -393,16 +425,27 @@ def info(
     (show_card if card else show_info)(model)
 
 
-@app.command()
+@app.command(epilog="Example: kernlets export digits.kernlets -o digits.onnx")
 def export(
     model: o.Model,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help=".onnx, for any runtime of ONNX"),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            rich_help_panel="Output",
+            help=".onnx, for any runtime of ONNX",
+        ),
     ],
     dtype: Annotated[
         o.Precision | None,
-        typer.Option(help="of all numbers", show_default="that of the model"),
+        typer.Option(
+            metavar="TYPE",
+            rich_help_panel="Output",
+            help="float32 or float64, of all numbers",
+            show_default="that of the model",
+        ),
     ] = None,
     force: o.Force = False,
 ) -> None:
@@ -412,7 +455,7 @@ def export(
     export_model(model, output, dtype and dtype.value, force)
 
 
-@app.command("list")
+@app.command("list", epilog="Example: kernlets list kernels")
 def list_(
     kind: Annotated[
         str | None,
@@ -423,3 +466,12 @@ def list_(
     from .model_info import show_tables
 
     show_tables(kind)
+
+
+for (
+    command
+) in app.registered_commands:  # typer would keep the line breaks of the source
+    paragraphs = inspect.cleandoc(getattr(command.callback, "__doc__", "")).split(
+        "\n\n"
+    )
+    command.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from math import ceil
@@ -22,13 +23,14 @@ from ..data.missing import has_missing
 from ..data.rows import count_rows
 from ..datasets import Table
 from ..imputation import DictionaryImputer
+from ..io.data_file import list_names, list_texts, short_text
 from ..io.text_layout import is_number
 from ..numerics.text import size_text
 from .input_data import Columns, Source, count_features, name_of, rows_progress
 from .memory import suit_memory
 from .model_info import atoms_text, show_facts
 from .output_files import check_model, save_or_rescue
-from .recipe import Recipe
+from .recipe import KERNELS, Recipe
 from .use import check_labels, score_facts
 
 
@@ -75,11 +77,14 @@ def fit_model(
     set_row_names(first_step, row_names)
     if columns.names is not None:  # where scikit-learn stores those of a dataframe
         first_step.feature_names_in_ = np.array([*columns.names], dtype=object)
+    columns_used = column_facts(train, is_classifier(model))
     notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
+    notes |= columns_used
     save_or_rescue(model, path, notes)  # before anything else can fail
     facts = {}
     if not quiet:
-        facts = search | changes | _fit_facts(model, train, seconds, path, str(scaling))
+        facts = columns_used | search | changes
+        facts |= _fit_facts(model, train, seconds, path, recipe, str(scaling))
     if held_out:
         scores = score_facts(model, held_out)
         facts |= scores
@@ -126,8 +131,44 @@ def fit_with_progress(
         last_step(model).fit(X, y)
 
 
+def column_facts(rows: Table, uses_labels: bool) -> dict[str, str]:
+    """Return the columns that are labels, text and left out as facts."""
+    facts = {}
+    if rows.label_name is not None:
+        unused = " (left out; --keep makes it a feature)"
+        facts["label"] = f"{rows.label_name!r}{'' if uses_labels else unused}"
+    if rows.text_columns:
+        counts = [
+            f"{short_text(name)!r} ({len(values)} values)"
+            for name, values in rows.text_columns.items()
+        ]
+        facts["text"] = f"{list_texts(counts)}, a column of 0 and 1 for each value"
+    if rows.left_out:
+        facts["left out"] = list_names([*rows.left_out])
+    return facts
+
+
+def kernel_text(model: Any, recipe: Recipe) -> str | None:
+    """Return the kernel of a model, and whether it goes with the scaling; or None."""
+    for part in [*steps_of(model), getattr(last_step(model), "learner", None)]:
+        kernel = getattr(part, "kernel_", getattr(part, "kernel", None))
+        if kernel is not None:
+            is_default = recipe.kernel is None and recipe.scale in KERNELS
+            advice = " (goes with the scaling; --kernel changes it)"
+            text = re.sub(
+                r"\d+\.\d+", lambda match: f"{float(match[0]):.4g}", f"{kernel}"
+            )
+            return text + (advice if is_default else "")
+    return None
+
+
 def _fit_facts(
-    model: Any, rows: Table, seconds: float, path: Path, scaling: str
+    model: Any,
+    rows: Table,
+    seconds: float,
+    path: Path,
+    recipe: Recipe,
+    scaling: str,
 ) -> dict[str, str]:
     facts = {"rows": f"{count_rows(rows.X)} of {count_features(rows)} features"}
     if has_missing(rows.X):
@@ -135,6 +176,9 @@ def _fit_facts(
         treatment = "filled in over similar rows" if is_imputed else "taken as unknown"
         facts["missing"] = f"{np.isnan(rows.X).mean():.1%} of the cells, {treatment}"
     facts["scaling"] = scaling
+    kernel = kernel_text(model, recipe)
+    if kernel is not None:
+        facts["kernel"] = kernel
     if is_outlier_detector(model):
         facts["outliers"] = f"{np.count_nonzero(last_step(model).labels_)} of these"
     elif rows.y is None:

@@ -35,7 +35,7 @@ from ..config import options
 from ..data.rows import count_rows, on_dask, row_batches
 from ..datasets import DataFileError, Table, open_rows, read_table
 from ..io.data_file import Request, label_column, optional_import, refuse_missing
-from ..io.parquet import numeric_columns, parquet_bytes, parquet_files
+from ..io.parquet import choose_columns, parquet_bytes, parquet_files
 from ..numerics.arrays import is_dask
 from .model_info import feature_names
 
@@ -45,6 +45,8 @@ KINDS_OF_OPTIONS = {
     "key": (".npz", ".mat"),
     "size": (FOLDER,),
     "header": (".csv", ".tsv"),
+    "columns": (".csv", ".tsv", ".parquet"),
+    "drop": (".csv", ".tsv", ".parquet"),
 }
 """Options of reading, and the kinds of data that they are for."""
 BATCH_BYTES = 64 * 2**20  # of rows that are predicted or coded at a time
@@ -87,6 +89,8 @@ class Source:
     use_labels: bool = True
     on_cluster: bool = False
     keep: tuple[str, ...] | None = None  # features that look like row numbers
+    columns: tuple[str, ...] | None = None  # the only features
+    drop: tuple[str, ...] | None = None  # columns that are no features
 
     @property
     def name(self) -> str:
@@ -104,9 +108,11 @@ class Source:
                     self.name, f"--{name} is for {', '.join(kinds)}: leave it out"
                 )
         columns = expected or Columns(0, allow_missing=True)
-        keep = self.keep if expected is None else None
+        source = self
+        if expected is not None:  # the columns were chosen when the model was fitted
+            source = replace(self, keep=None, columns=columns.names, drop=None)
         with as_file(self.path) as path:
-            rows = replace(self, path=path, keep=keep)._open_table(columns)
+            rows = replace(source, path=path)._open_table(columns.allow_missing)
         n_features = count_features(rows)
         if expected is not None and n_features != expected.n_features:
             raise DataFileError(
@@ -130,27 +136,31 @@ class Source:
         suffix = ".csv" if is_stream(self.path) else self.path.suffix.lower()
         return suffix in KINDS_OF_OPTIONS[name] or not self.path.exists()
 
-    def _open_table(self, columns: Columns) -> Table:
+    def _open_table(self, allow_missing: bool) -> Table:
         label: str | int | None = self.label
         if self.label is not None and self.label.removeprefix("-").isdecimal():
             label = int(self.label)  # the index of a column
-        names = columns.names
+        columns, drop = self.columns, self.drop or ()
         if self.on_cluster:
-            return _open_on_cluster(self.path, Request(label, columns=names))
+            request = Request(label, columns=columns, drop=drop)
+            return _open_on_cluster(self.path, request)
         if self._is_large():
-            return open_rows(self.path, label, columns=names, keep=self.keep)
+            return open_rows(
+                self.path, label, columns=columns, keep=self.keep, drop=drop
+            )
         rows = read_table(
             self.path,
             label,
             key=self.key,
             size=self.size,
             header=self.header,
-            columns=names,
-            gaps=columns.allow_missing,
+            columns=columns,
+            gaps=allow_missing,
             keep=self.keep,
+            drop=drop,
         )
         if not isinstance(rows.X, np.memmap):  # these are checked as they are read
-            refuse_missing(self.path, rows.X, rows.feature_names, columns.allow_missing)
+            refuse_missing(self.path, rows.X, rows.feature_names, allow_missing)
         return rows
 
     def _is_large(self) -> bool:
@@ -176,10 +186,11 @@ def _open_on_cluster(path: Path, request: Request) -> Table:
         )
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     schema = parquet.read_schema(files[0])
-    names, features, labels = numeric_columns(path, schema, request)
-    columns = features if labels is None else [*features, labels]
+    features, label, _, left_out = choose_columns(path, schema, request)
+    columns = features if label is None else [*features, label]
     table = on_dask().open_parquet(files, columns)
-    return Table(table[features], None if labels is None else table[labels], names)
+    y = None if label is None else table[label]
+    return Table(table[features], y, features, label_name=label, left_out=left_out)
 
 
 def count_features(rows: Table) -> int:

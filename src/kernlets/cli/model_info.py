@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from ..base.pipelines import last_step, steps_of
 from ..io import ModelFileError, info, is_model, load
 from ..io.data_file import list_names
 from ..numerics.text import markdown_text, printable, size_text
-from ..registry import TABLES, summary, table
+from ..registry import TABLES, public_objects, summary, table
 
 
 @contextmanager
@@ -118,20 +119,52 @@ def show_info(path: Path) -> None:
 
 
 def show_tables(kind: str | None) -> None:
-    """Print all registered classes, or those of one kind."""
+    """Print all registered classes, one line each, or in full those of one kind."""
     kinds = list(TABLES) if kind is None else [kind]
     if kinds[0] not in TABLES:
         hint = guess(kinds[0], TABLES)
         raise typer.BadParameter(
             f"{hint}choose from {', '.join(TABLES)}", param_hint="KIND"
         )
-    console = Console(highlight=False)
-    for table_name in kinds:
+    if kind is not None:
         grid = Table.grid(padding=(0, 2))
-        for name, entry in table(table_name).items():
+        for name, entry in table(kind).items():
             grid.add_row(f"  {name}", summary(entry))
-        console.print(f"[bold]{table_name}[/bold]")
-        console.print(grid)
+        Console(highlight=False).print(f"[bold]{kind}[/bold]", grid)
+        return
+    entries = {table_name: table(table_name) for table_name in kinds}
+    registered = {id(entry) for group in entries.values() for entry in group.values()}
+    entries["classes for Python"] = {
+        name.rpartition(".")[2]: entry
+        for name, entry in public_objects().items()
+        if hasattr(entry, "fit") and id(entry) not in registered
+    }
+    width = shutil.get_terminal_size().columns
+    for title, group in entries.items():
+        typer.secho(title, bold=True)
+        name_width = max(map(len, group))
+        for name, entry in group.items():
+            text = first_part(summary(entry), width - name_width - 4)
+            typer.echo(f"  {name:<{name_width}}  {text}")
+    typer.echo("\nkernlets list KIND, e.g. kernlets list kernels, has whole sentences.")
+
+
+def first_part(sentence: str, width: int) -> str:
+    """Return a sentence, or as much of it as fits on a line, up to a mark or a word.
+
+    >>> first_part("K-SVD: a pursuit finds sparse codes, fits find atoms.", 40)
+    'K-SVD: a pursuit finds sparse codes'
+    >>> first_part("Least squares for all atoms at once", 20)
+    'Least squares for ...'
+    """
+    if len(sentence) <= width:
+        return sentence
+    for marks in (";:", ","):
+        for end in range(min(width, len(sentence) - 1), width // 2, -1):
+            part = sentence[:end]
+            if sentence[end] in marks and part.count("(") == part.count(")"):
+                return part
+    return sentence[: width - 3].rpartition(" ")[0].rstrip(",;:") + " ..."
 
 
 USES = {
@@ -177,7 +210,8 @@ def show_card(path: Path) -> None:
     if is_outlier_detector(model):
         kind = "detector"
     notes = info["notes"]
-    data = {name: notes.pop(name) for name in ("data", "rows") if name in notes}
+    names = ("data", "rows", "label", "text", "left out")
+    data = {name: notes.pop(name) for name in names if name in notes}
     data |= {"features": info["features"], "classes": info["classes"]}
     accuracy = _table(notes) if notes else NOT_RECORDED
     versions = {name: info[name] for name in ("written by", "format", "sha256")}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,6 +36,11 @@ def _size(text: str) -> tuple[int, int]:
             f"{text!r} is no size: write height and width in pixels, e.g. 28x28"
         )
     return height, width
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Names between commas, which may be in quotation marks as in CSV."""
+    return tuple(name.strip() for name in next(csv.reader([text]), []))
 
 
 def _seconds(text: str) -> float:
@@ -83,6 +90,13 @@ class Precision(str, Enum):
     float64 = "float64"
 
 
+# groups of options in --help
+_writing_option = partial(typer.Option, rich_help_panel="Output")
+_reading_option = partial(typer.Option, rich_help_panel="Input")
+_accuracy_option = partial(typer.Option, rich_help_panel="Accuracy")
+_fitting_option = partial(typer.Option, rich_help_panel="Method")
+_computing_option = partial(typer.Option, rich_help_panel="Computer")
+
 Data = Annotated[
     Path,
     typer.Argument(
@@ -95,48 +109,66 @@ Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="file that `kernlets fit` wrote")
 ]
 ModelOut = Annotated[
-    Path, typer.Option("--model", "-m", help="file to save the model in")
+    Path,
+    _writing_option("--model", "-m", metavar="FILE", help="file to save the model in"),
 ]
 
 # how data are read
 Label = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="label column or array, by name or index"),
+    _reading_option(metavar="COLUMN", help="label column or array, by name or index"),
 ]
 Unsupervised = Annotated[
     bool,
-    typer.Option("--unsupervised", help="leave labels out: one dictionary for all"),
+    _reading_option(
+        "--unsupervised", metavar="", help="leave labels out: one dictionary for all"
+    ),
 ]
 Key = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help=".npz and .mat: array that holds the rows"),
+    _reading_option(metavar="NAME", help=".npz and .mat: array that holds the rows"),
 ]
 Size = Annotated[
     Any | None,
-    typer.Option(parser=_size, metavar="HxW", help="resize images, e.g. 28x28"),
+    _reading_option(parser=_size, metavar="HxW", help="resize images, e.g. 28x28"),
 ]
 Header = Annotated[
     bool | None,
-    typer.Option(
+    _reading_option(
         "--header/--no-header",
+        metavar="",
         help=".csv and .tsv: whether the first line names the columns",
         show_default="recognised",
     ),
 ]
 Keep = Annotated[
     list[str] | None,
-    typer.Option(
+    _reading_option(
         metavar="COLUMN",
         help="use a column, by name or index, that would be left out because it seems "
-        "to number or name the rows; may be repeated",
+        "to number the rows or holds text with many values; may be repeated",
     ),
 ]
+ColumnNames = Annotated[
+    Any | None,
+    _reading_option(
+        "--columns",
+        parser=_names,
+        metavar="A,B,...",
+        help="use these columns alone",
+        show_default="all but the labels",
+    ),
+]
+Drop = Annotated[
+    Any | None,
+    _reading_option(parser=_names, metavar="A,B,...", help="leave out these columns"),
+]
 Test = Annotated[
-    Path | None, typer.Option(metavar="DATA", help="data to report the accuracy on")
+    Path | None, _accuracy_option(metavar="DATA", help="data to report the accuracy on")
 ]
 Holdout = Annotated[
     float | None,
-    typer.Option(
+    _accuracy_option(
         min=0.01,
         max=0.9,
         metavar="SHARE",
@@ -148,28 +180,33 @@ Holdout = Annotated[
 # how it is computed
 Memory = Annotated[
     str | None,
-    typer.Option(
+    _computing_option(
         metavar="SIZE", help="memory budget, e.g. 2GB", show_default="half of all"
     ),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="threads", show_default="all cores")
+    int | None,
+    _computing_option(min=1, metavar="N", help="threads", show_default="all cores"),
 ]
 Device = Annotated[
     str | None,
-    typer.Option(help="torch device to fit on, e.g. cuda", show_default="NumPy"),
+    _computing_option(
+        metavar="DEVICE", help="torch device to fit on, e.g. cuda", show_default="NumPy"
+    ),
 ]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="folder to keep the state of the fit in"),
+    _computing_option(metavar="DIR", help="folder to keep the state of the fit in"),
 ]
 Resume = Annotated[
     bool,
-    typer.Option("--resume", help="go on from what --checkpoint holds, if anything"),
+    _computing_option(
+        "--resume", metavar="", help="go on from what --checkpoint holds, if anything"
+    ),
 ]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
+    _computing_option(
         metavar="ADDRESS",
         help="let a Dask cluster do the work, e.g. tcp://host:8786, or local for "
         "workers on this machine; it reads .npy and .parquet files",
@@ -177,23 +214,29 @@ Scheduler = Annotated[
 ]
 Force = Annotated[
     bool,
-    typer.Option("--force", help="replace an existing file that is no model, or input"),
+    _writing_option(
+        "--force",
+        metavar="",
+        help="replace an existing file that is no model, or input",
+    ),
 ]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="no progress and no summary")
+    bool,
+    _writing_option("--quiet", "-q", metavar="", help="no progress and no summary"),
 ]
 
 # what is fitted
 Method = Annotated[
     str,
-    typer.Option(
+    _fitting_option(
+        metavar="METHOD",
         help="lkdl (a Nyström map, then K-SVD), or a learner, classifier or outlier "
-        "detector that `kernlets list` shows"
+        "detector that `kernlets list` shows",
     ),
 ]
 Search = Annotated[
     Any | None,
-    typer.Option(
+    _fitting_option(
         parser=_seconds,
         metavar="TIME",
         help="choose scaling, kernel, method and sizes by cross-validation in this "
@@ -203,26 +246,32 @@ Search = Annotated[
 ]
 Map = Annotated[
     str | None,
-    typer.Option(
+    _fitting_option(
         "--map",
+        metavar="MAP",
         help="feature map in front of a linear method",
         show_default="nystroem for lkdl, else none",
     ),
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
+    _fitting_option(
+        metavar="KERNEL",
         help="e.g. poly:2, rbf, rbf:0.5, chi2",
         show_default="poly:2,coef0=1 of rows of unit norm, else laplacian",
     ),
 ]
 Landmarks = Annotated[
     str | None,
-    typer.Option(help="sampler of the map, e.g. kmeans", show_default="coreset"),
+    _fitting_option(
+        metavar="SAMPLER",
+        help="sampler of the map, e.g. kmeans",
+        show_default="coreset",
+    ),
 ]
 NLandmarks = Annotated[
     Any | None,
-    typer.Option(
+    _fitting_option(
         parser=_number,
         metavar="N",
         help="count, or share such as 0.2",
@@ -231,7 +280,7 @@ NLandmarks = Annotated[
 ]
 NComponents = Annotated[
     Any | None,
-    typer.Option(
+    _fitting_option(
         parser=_number,
         metavar="N",
         help="dimension of the mapped rows, or share of the energy such as 0.99",
@@ -240,8 +289,9 @@ NComponents = Annotated[
 ]
 Atoms = Annotated[
     int | None,
-    typer.Option(
+    _fitting_option(
         min=1,
+        metavar="N",
         help="atoms of the dictionary of each class",
         show_default="the method's own; K-SVD: twice the features, up to 500 and a "
         "quarter of the rows; of classes at least 30",
@@ -249,33 +299,39 @@ Atoms = Annotated[
 ]
 Sparsity = Annotated[
     int | None,
-    typer.Option(
+    _fitting_option(
         min=1,
+        metavar="N",
         help="non-zeros in the code of a row",
         show_default="the method's own; K-SVD: 5, of classes 10",
     ),
 ]
 Iterations = Annotated[
     int | None,
-    typer.Option(
+    _fitting_option(
         min=1,
+        metavar="N",
         help="iterations of the learner",
         show_default="the method's own; K-SVD: 10",
     ),
 ]
 Scaling = Annotated[
     Scale,
-    typer.Option(
+    _fitting_option(
         "--scale",
-        help="first of all. standard: each column to mean 0 and variance 1, for "
-        "tables; unit: each row to unit norm, for images and histograms; auto looks "
-        "at the rows, and leaves those for outlier detectors alone",
+        metavar="SCALE",
+        help="auto, standard, unit or none. standard: each column to mean 0 and "
+        "variance 1, for tables; unit: each row to unit norm, for images and "
+        "histograms; auto looks at the rows, and leaves those for outlier detectors "
+        "alone",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="seed of all random choices")]
+Seed = Annotated[
+    int, _fitting_option(min=0, metavar="N", help="seed of all random choices")
+]
 Setting = Annotated[
     list[str] | None,
-    typer.Option(
+    _fitting_option(
         "--set",
         metavar="NAME=VALUE",
         help="any parameter by its scikit-learn name or the end of it, e.g. "
@@ -289,16 +345,17 @@ PictureIn = Annotated[
 ]
 PictureOut = Annotated[
     Path | None,
-    typer.Option(
+    _writing_option(
         "--output",
         "-o",
+        metavar="FILE",
         help=".png, .tif or .jpg",
         show_default="beside PICTURE, named after the command",
     ),
 ]
 Sigma = Annotated[
     Any | None,
-    typer.Option(
+    _fitting_option(
         parser=_sigma,
         metavar="NUMBER|auto",
         help="standard deviation of the noise, in steps of the grey values",
@@ -306,19 +363,29 @@ Sigma = Annotated[
     ),
 ]
 QualityOption = Annotated[
-    Quality, typer.Option("--quality", help="fast takes a quarter of the time")
+    Quality,
+    _fitting_option(
+        "--quality",
+        metavar="QUALITY",
+        help="best or fast, which takes a quarter of the time",
+    ),
 ]
 PictureAtomsOption = Annotated[
     PictureAtoms,
-    typer.Option("--atoms", help="learned on PICTURE, or those of the library"),
+    _fitting_option(
+        "--atoms",
+        metavar="ATOMS",
+        help="learned (on PICTURE) or bundled (with the library)",
+    ),
 ]
 Mask = Annotated[
     Path | None,
-    typer.Option(
+    _reading_option(
+        metavar="PICTURE",
         help="picture of the same size, white where pixels are lost",
         show_default="pixels of a .tif that are NaN",
     ),
 ]
 ForcePicture = Annotated[
-    bool, typer.Option("--force", help="replace a picture that is read")
+    bool, _writing_option("--force", metavar="", help="replace a picture that is read")
 ]

@@ -26,7 +26,7 @@ from ..data.rows import evenly_spaced_rows, take_rows
 from ..data.stream import first_block
 from ..datasets import Table
 from ..imputation import DictionaryImputer
-from ..io.data_file import are_positions
+from ..io.row_numbers import are_positions
 from ..kernels import resolve
 from ..maps import Standardize, UnitNorm
 from ..numerics.arrays import to_numpy

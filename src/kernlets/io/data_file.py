@@ -1,9 +1,4 @@
-"""What all readers of data files share: `Table`, `Request`, errors, and columns.
-
-Columns hold labels or features, or only number the rows. A classifier that uses numbers
-of rows as a feature learns the order of the file, in which rows of a class often stand
-together. So `kernlets fit` leaves such columns out, and says so.
-"""
+"""What all readers of data files share: `Table`, `Request`, errors, and columns."""
 
 from __future__ import annotations
 
@@ -42,6 +37,12 @@ class Table(NamedTuple):
         Shape of an image.
     files : array (n,), optional
         Of a folder of images the file of each row, from the folder on.
+    label_name : str, optional
+        Name of the column of labels.
+    text_columns : dict, optional
+        Values of the columns of text that are coded, by name.
+    left_out : tuple of str
+        Names of the columns that `keep` or `drop` leave out.
 
     Examples
     --------
@@ -56,6 +57,9 @@ class Table(NamedTuple):
     feature_names: list[str] | None = None
     image_shape: tuple[int, ...] | None = None
     files: np.ndarray | None = None  # (n,) text
+    label_name: str | None = None
+    text_columns: dict[str, list[str]] | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def class_names(self) -> list[str] | None:
@@ -75,6 +79,12 @@ class Request:
     columns: tuple[str, ...] | None = None  # the features, in this order
     gaps: bool = False  # whether cells without a value are NaN, or an error
     keep: tuple[str, ...] | None = None  # features, though they look like row numbers
+    drop: tuple[str, ...] = ()  # columns that are no features
+
+    @property
+    def kept(self) -> set[str]:
+        """The columns that are features whatever they look like."""
+        return {*(self.keep or ()), *(self.columns or ())}
 
 
 def text_array(text: list[str]) -> np.ndarray:
@@ -181,16 +191,11 @@ def quote_cell(cell: str) -> str:
 LABEL_NAMES = ("label", "labels", "class", "target", "y")
 #: Names of columns that only number the rows, as pandas and R write them.
 INDEX_NAMES = ("", "__index_level_0__")
-MIN_ROWS = 10  # rows; the numbers of fewer may rise, or follow each other, by chance
-MIN_ROWS_FOR_WARNING = 100  # from which on different whole numbers give a warning
-N_FIRST_ROWS = 64  # rows in which repeated numbers are looked for first
-#: Names of columns that number rows: id, patient_id, PassengerId, index, row_nr, ...
-NAME = re.compile(
-    r"(?i:(.*[^a-z])?(id|ids|uuid|guid)|unnamed: \d+|"
-    r"(row|sample|record|case|obs|observation)?[ _.-]?"
-    r"(index|idx|key|nr|no|num|number|names?)|row|sample|case)|.*[a-z](Id|ID)"
-)
-POSITION = re.compile(r"column (\d+) of (\d+)")
+
+
+def as_tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return names that a user gave as any sequence, for a `Request`."""
+    return None if names is None else tuple(names)
 
 
 def label_column(
@@ -220,9 +225,9 @@ def label_column(
         return column
     if label is not None:
         return _column_by_name(path, str(label), names)
-    features = set(request.columns or ())
+    no_labels = request.kept | {*request.drop}
     allowed = [
-        j for j, name in enumerate(names or [""] * count) if name not in features
+        j for j, name in enumerate(names or [""] * count) if name not in no_labels
     ]
     usual_columns = [j for j in allowed if names and names[j].lower() in LABEL_NAMES]
     if usual_columns:
@@ -258,11 +263,29 @@ def feature_columns(
     request: Request,
 ) -> list[int]:
     """Return the indices of features: the requested columns, or all but the labels."""
-    unnamed = {j for j, name in enumerate(names or []) if name in INDEX_NAMES}
-    feature_indices = [j for j in range(n_columns) if j != label and j not in unnamed]
+    if names is None and request.drop:
+        raise DataFileError(
+            path, f"has no header, so {request.drop[0]!r} names no column to drop"
+        )
+    check_present(path, request.drop, names or [], "drop")
+    left_out = {*INDEX_NAMES, *request.drop}
+    feature_indices = [
+        j
+        for j in range(n_columns)
+        if j != label and (names is None or names[j] not in left_out)
+    ]
     if not feature_indices:
         raise DataFileError(path, "has no column besides the labels: add features")
-    if names is None or request.columns is None:
+    if request.columns is None:
+        return feature_indices
+    if request.keep is not None:  # columns that a user chose, not those of a model
+        if names is None:
+            raise DataFileError(
+                path, f"has no header, so {request.columns[0]!r} names no column to use"
+            )
+        check_present(path, request.columns, names, "use")
+        return [j for j in feature_indices if names[j] in request.columns]
+    if names is None:
         return feature_indices
     if label is not None and names[label] in request.columns:
         raise DataFileError(
@@ -318,120 +341,11 @@ def refuse_missing(
         )
 
 
-# ------------------------------------------------------------- columns that number rows
-
-
-def row_ids(X: np.ndarray, names: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return indices of columns that number the rows, and of those that may do so.
-
-    Both hold whole numbers, all different. Those of the first kind have the name of
-    numbers of rows, or rise from row to row, or follow each other in some order.
-    """
-    certain, possible = [], []
-    n = len(X)
-    first_rows = np.sort(X[:N_FIRST_ROWS], axis=0)
-    has_no_repeats = np.all(first_rows[1:] != first_rows[:-1], axis=0)
-    for j in np.flatnonzero(has_no_repeats).tolist() if n > 1 else []:
-        column = np.asarray(X[:, j], dtype=float)
-        in_order = np.sort(column)
-        if not (np.isfinite(column).all() and np.all(column % 1 == 0)):
-            continue
-        if not np.all(np.diff(in_order) > 0):
-            continue
-        rises = bool(np.all(np.diff(column) > 0)) or in_order[-1] - in_order[0] < n
-        if NAME.fullmatch(names[j].strip()) or (n >= MIN_ROWS and rises):
-            certain.append(j)
-        elif n >= MIN_ROWS_FOR_WARNING:
-            possible.append(j)
-    return certain, possible
-
-
-def are_row_names(name: str, n_rows: int) -> bool:
-    """Whether a column of n distinct texts only names the rows."""
-    return n_rows >= MIN_ROWS or NAME.fullmatch(name.strip()) is not None
-
-
-def position_names(n_columns: int) -> list[str]:
-    """Return names for columns without names, which tell their indices."""
-    return [f"column {j} of {n_columns}" for j in range(n_columns)]
-
-
-def are_positions(names: Sequence[str]) -> bool:
-    """Whether names are those of `position_names`."""
-    return all(map(POSITION.fullmatch, names))
-
-
-def positions(names: Sequence[str] | None, n_columns: int) -> list[int] | None:
-    """Return the indices in names of `position_names`, if all have this width."""
-    matches = [POSITION.fullmatch(name) for name in names or []]
-    numbers = [
-        int(match[1]) for match in matches if match and int(match[2]) == n_columns
-    ]
-    return numbers if matches and len(numbers) == len(matches) else None
-
-
-def columns_to_use(
-    path: Path, X: np.ndarray, names: list[str] | None, request: Request
-) -> list[int]:
-    """Return the indices of columns that are features, and warn of all others."""
-    n_columns = X.shape[1]
-    if request.keep is None or n_columns == 1:
-        return list(range(n_columns))
-    certain, possible = row_ids(X, names or [""] * n_columns)
-    titles = names or [str(j) for j in range(n_columns)]
-    left_out = [j for j in certain if titles[j] not in request.keep]
-    if len(left_out) == n_columns:
-        return left_out
-    warn_of_left_out(path, [titles[j] for j in left_out])
-    doubtful = [titles[j] for j in possible if titles[j] not in request.keep]
-    if doubtful:
-        warnings.warn(
-            f"{path}: every row has another whole number in {list_names(doubtful)}: "
-            "remove what only numbers the rows, say --keep if it is a feature",
-            stacklevel=2,
-        )
-    return [j for j in range(n_columns) if j not in left_out]
-
-
-def warn_of_left_out(path: Path, titles: list[str]) -> None:
-    """Warn that columns which only number or name the rows are left out."""
-    if titles:
-        is_one = len(titles) == 1
-        subject = f"{'column' if is_one else 'columns'} {list_names(titles)}"
-        verbs = "tells rows apart and is" if is_one else "tell rows apart and are"
-        warnings.warn(
-            f"{path}: {subject} only {verbs} left out: "
-            f"--keep {titles[0]} makes it a feature",
-            stacklevel=2,
-        )
-
-
-def check_keep(path: Path, titles: list[str], request: Request) -> None:
-    """Raise if a column that is to be kept does not exist."""
-    for name in request.keep or ():
+def check_present(
+    path: Path, names: Sequence[str] | None, titles: list[str], purpose: str = "keep"
+) -> None:
+    """Raise if a column that a user names does not exist."""
+    for name in names or ():
         if name not in titles:
             hint = guess(name, titles).strip() or f"there are {list_names(titles)}"
-            raise DataFileError(path, f"has no column {name!r} to keep: {hint}")
-
-
-def as_tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return names that a user gave as any sequence, for a `Request`."""
-    return None if names is None else tuple(names)
-
-
-def without_row_ids(path: Path, table: Table, request: Request) -> Table:
-    """Remove the columns that only number the rows from a table in memory."""
-    names, n_columns = table.feature_names, table.X.shape[1]
-    if names is None and request.keep:  # images may have millions of columns
-        check_keep(path, [str(j) for j in range(n_columns)], request)
-    if table.image_shape is not None:
-        return table
-    columns = positions(request.columns, n_columns) if names is None else None
-    if columns is None:
-        columns = columns_to_use(path, table.X, names, request)
-    if len(columns) == n_columns:
-        return table
-    names = names or position_names(n_columns)
-    return table._replace(
-        X=np.asarray(table.X)[:, columns], feature_names=[names[j] for j in columns]
-    )
+            raise DataFileError(path, f"has no column {name!r} to {purpose}: {hint}")

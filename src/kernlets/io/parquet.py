@@ -1,11 +1,15 @@
-"""Reads columns of Parquet files, whole or block by block; needs pyarrow."""
+"""Reads columns of Parquet files, whole or block by block; needs pyarrow.
+
+Columns of text are coded by `text_columns.py` where the file is read as a whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +19,7 @@ from .data_file import (
     DataFileError,
     Request,
     Table,
-    are_row_names,
-    check_keep,
-    columns_to_use,
+    check_present,
     feature_columns,
     label_column,
     list_texts,
@@ -29,8 +31,17 @@ from .data_file import (
     refuse_special,
     short_text,
     text_array,
-    warn_of_left_out,
 )
+from .row_numbers import columns_to_use
+from .text_columns import (
+    TextColumn,
+    assemble,
+    check_text_column,
+    max_values,
+    source_columns,
+    warn_of_many_values,
+)
+from .text_layout import MISSING
 
 TEXT_TYPES = ("string", "large_string")  # of Parquet
 BLOCK_SHARE = 16  # a block read from a file takes this part of the memory option
@@ -41,19 +52,45 @@ def read_parquet(path: Path, request: Request) -> Table:
     """Read Parquet columns; needs pyarrow."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     schema = parquet.read_schema(path)
-    row_names = _columns_of_row_names(path, request)
-    names, features, label = numeric_columns(path, schema, request, row_names)
+    chosen = choose_columns(path, schema, request, may_code=True)
+    names, label = chosen.features, chosen.label
     with parquet.ParquetFile(path, read_dictionary=_text_columns(schema)) as file:
-        used = features if label is None else [*features, label]
+        used = names if label is None else [*names, label]
         refuse_large(path, 8 * file.metadata.num_rows * len(used))
         table = file.read(columns=used)
-    complete = used if not request.gaps else used[len(features) :]
+    complete = used if not request.gaps else used[len(names) :]
     for name in complete:
         _refuse_nulls(path, name, table.column(name))
-    X = np.stack([table.column(name).to_numpy() for name in features], axis=1)
-    refuse_missing(path, X, names, request.gaps)
-    y = None if label is None else _column_labels(table.column(label))
-    return Table(X, y, names)
+    texts = {
+        name: _text_column(path, table.column(name), name, values)
+        for name, values in chosen.values.items()
+    }
+    columns = [texts.get(name, table.column(name).to_numpy()) for name in names]
+    order = request.columns if request.keep is None else None
+    X, feature_names = assemble(path, columns, names, order)
+    refuse_missing(path, X, feature_names, request.gaps)
+    return Table(
+        X,
+        None if label is None else _column_labels(table.column(label)),
+        feature_names,
+        label_name=label,
+        text_columns={name: text.values for name, (text, _) in texts.items()},
+        left_out=chosen.left_out,
+    )
+
+
+def _text_column(
+    path: Path, column: Any, name: str, values: list[str]
+) -> tuple[TextColumn, np.ndarray]:
+    """Return a column of text and its codes (n,), for given values or its own."""
+    texts = ["" if cell is None else str(cell).strip() for cell in column.to_pylist()]
+    cells = [None if text.lower() in MISSING else text for text in texts]
+    if not values:
+        values = sorted({cell for cell in cells if cell is not None})
+        check_text_column(path, name, values)
+    text_column = TextColumn(name, values)
+    codes = [np.nan if cell is None else text_column.code(cell) for cell in cells]
+    return text_column, np.array(codes)
 
 
 def _text_columns(schema: Any) -> list[str]:
@@ -82,64 +119,99 @@ def _column_labels(column: Any) -> np.ndarray:
     return text_array(values) if is_text else np.asarray(values)
 
 
-def _columns_of_row_names(path: Path, request: Request) -> list[str]:
-    """Return the names of Parquet columns that hold another text in every row."""
-    if request.keep is None:
-        return []
-    parquet = optional_import("pyarrow.parquet", "parquet", path)
-    texts = _text_columns(parquet.read_schema(path))
-    row_names = []
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:
-        n_rows = file.metadata.num_rows
-        for name in texts:
-            if name not in request.keep and are_row_names(name, n_rows):
-                column = file.read(columns=[name]).column(0)
-                if column.null_count == 0 and len(column.unique()) == n_rows > 1:
-                    row_names.append(name)
-    return row_names
+class ParquetColumns(NamedTuple):
+    """The columns of a Parquet file that are read."""
+
+    features: list[str]
+    label: str | None
+    values: dict[str, list[str]]  # of features that are coded, those of the model
+    left_out: tuple[str, ...]
 
 
-def numeric_columns(
-    path: Path, schema: Any, request: Request, row_names: Sequence[str] = ()
-) -> tuple[list[str], list[str], str | None]:
-    """Return the names of features as text and as in the file, and the label column.
+def choose_columns(
+    path: Path, schema: Any, request: Request, may_code: bool = False
+) -> ParquetColumns:
+    """Choose the columns of features and labels, and refuse text that is not coded.
 
-    Columns whose names are in `row_names` are left out.
+    If `request.keep` is not None, text and dates with many values are left out.
     """
     import pyarrow.types as types
 
-    names = [str(name) for name in schema.names]
+    names = list(schema.names)
     if "" in names[1:]:
         raise DataFileError(
             path, f"column {names.index('', 1) + 1} has no name: name it, or remove it"
         )
+    sources: dict[str, list[str]] = {}
+    if request.columns is not None and request.keep is None:
+        sources = source_columns(request.columns, names)
+        request = replace(request, columns=tuple(sources))
     numeric = [
         types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
         for kind in schema.types
     ]
+    is_text = [_is_text(kind) for kind in schema.types]
     label = label_column(path, names, numeric, request)
     features = feature_columns(path, names, len(names), label, request)
-    check_keep(path, [names[j] for j in features], request)
+    check_present(path, request.keep, [names[j] for j in features])
     refuse_equal_names(path, [names[j] for j in features])
-    left_out = [names[j] for j in features if names[j] in row_names]
+    texts, left_out, n_rows = [], list[str](), 0
+    if request.keep is not None:
+        texts = [names[j] for j in features if is_text[j]]
+        left_out, n_rows = _columns_of_many_values(
+            path, schema, {*texts} - request.kept
+        )
     if len(left_out) < len(features):
-        warn_of_left_out(path, left_out)
+        warn_of_many_values(path, left_out, n_rows)
         features = [j for j in features if names[j] not in left_out]
-    texts = [
+    coded = {name: values for name, values in sources.items() if values}
+    if request.keep is not None:
+        coded = {name: [] for name in texts if name not in left_out}
+    if not may_code:
+        coded = {}
+    refused = [
         f"{quote_cell(names[j])} ({schema.types[j]})"
         for j in features
-        if not numeric[j]
+        if not (numeric[j] or names[j] in coded)
     ]
-    if texts:
+    if refused:
         raise DataFileError(
             path,
-            f"columns {list_texts(texts)} hold no numbers: encode them as numbers or "
-            "remove them"
+            f"columns {list_texts(refused)} hold no numbers: encode them as numbers or "
+            "remove them (--drop)"
             + ("" if label is not None else ", or set label to the column of labels"),
         )
-    raw_names = [schema.names[j] for j in features]
-    labels = None if label is None else schema.names[label]
-    return [names[j] for j in features], raw_names, labels
+    return ParquetColumns(
+        [names[j] for j in features],
+        None if label is None else names[label],
+        coded,
+        (*request.drop, *left_out),
+    )
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a column of this type holds text, or dates, which are read as text."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return str(kind) in TEXT_TYPES or types.is_temporal(kind)
+
+
+def _columns_of_many_values(
+    path: Path, schema: Any, names: set[str]
+) -> tuple[list[str], int]:
+    """Return those of the columns with too many values to be coded, and the rows."""
+    parquet = optional_import("pyarrow.parquet", "parquet", path)
+    left_out = []
+    with parquet.ParquetFile(path, read_dictionary=_text_columns(schema)) as file:
+        n_rows = file.metadata.num_rows
+        for name in schema.names:
+            if name in names:
+                values = file.read(columns=[name]).column(0).drop_null().unique()
+                if len(values) > max_values(n_rows):
+                    left_out.append(name)
+    return left_out, n_rows
 
 
 def _refuse_nulls(path: Path, name: str, column: Any, first_row: int = 0) -> None:
@@ -179,8 +251,8 @@ def open_parquet(path: Path, files: list[Path], request: Request) -> Table:
     """Return blocks of the numeric columns, and all labels."""
     parquet = optional_import("pyarrow.parquet", "parquet", path)
     schema = parquet.read_schema(files[0])
-    row_names = _columns_of_row_names(files[0], request)
-    names, features, label = numeric_columns(path, schema, request, row_names)
+    chosen = choose_columns(files[0], schema, request)
+    names, label, left_out = chosen.features, chosen.label, chosen.left_out
     n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
     y = None
     if label is not None:
@@ -188,12 +260,14 @@ def open_parquet(path: Path, files: list[Path], request: Request) -> Table:
         tables = [parquet.read_table(file, **read_options) for file in files]
         y = np.concatenate([_column_labels(table.column(0)) for table in tables])
     first_block = (
-        None if request.keep is None else next(_parquet_blocks(files, features), None)
+        None if request.keep is None else next(_parquet_blocks(files, names), None)
     )
     if first_block is not None:
         selected = columns_to_use(path, first_block, names, request)
-        names, features = [names[j] for j in selected], [features[j] for j in selected]
-    return Table(Blocks(partial(_parquet_blocks, files, features), n_rows), y, names)
+        left_out += tuple(n for j, n in enumerate(names) if j not in selected)
+        names = [names[j] for j in selected]
+    blocks = Blocks(partial(_parquet_blocks, files, names), n_rows)
+    return Table(blocks, y, names, label_name=label, left_out=left_out)
 
 
 def _parquet_blocks(files: list[Path], features: list[str]) -> Iterator[np.ndarray]:

@@ -32,18 +32,15 @@ from .data_file import (
     Request,
     Table,
     as_tuple,
-    check_keep,
-    columns_to_use,
+    check_present,
     label_column,
-    position_names,
-    positions,
     reading,
     refuse_large,
     refuse_special,
     text_array,
-    without_row_ids,
 )
 from .parquet import open_parquet, parquet_files
+from .row_numbers import columns_to_use, position_names, positions, without_row_ids
 
 HEADER_BYTES = 2**16  # that hold the header of an array file
 #: Names under which array files usually keep (rows, labels), in order of preference.
@@ -61,6 +58,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     gaps: bool = False,
     keep: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
 ) -> Table:
     """Read rows, and labels if there are any, from a file or a folder of images.
 
@@ -87,7 +85,10 @@ def read_table(
         the last case gives a warning.
     columns : names of features, optional
         Files with column names: the features, in this order. All must exist; others
-        are dropped with a warning. Files without names are read unchanged.
+        are dropped with a warning. Files without names are read unchanged. A name
+        such as "sex=male" is, where no column is called so, 1 in the rows that hold
+        "male" in the column "sex", NaN where that holds nothing, and else 0. With
+        `keep` these are columns of the file, in its order, and no warning is given.
     gaps : bool
         `.csv`, `.tsv` and `.parquet`: whether cells without a value (empty, "NA", "?"
         and the like) become NaN, which means missing. By default they are an error.
@@ -97,8 +98,12 @@ def read_table(
         these (of columns without names, their index as text). Such are columns that
         hold another whole number in each row, if these rise from row to row or follow
         each other in some order (ten rows or more), or if the column is called id,
-        index, row number and the like; and columns of another text in each row. None,
-        the default, keeps all columns.
+        index, row number and the like. `.csv`, `.tsv` and `.parquet`: a column of
+        text becomes a column of 0 and 1 for each of its values, as in `columns`, if
+        these are at most 20 and at most a tenth of the rows (or two), and is left out
+        if there are more. None, the default, keeps all columns and refuses text.
+    drop : names of columns
+        `.csv`, `.tsv` and `.parquet`: leave out these columns.
 
     Returns
     -------
@@ -127,7 +132,9 @@ def read_table(
     reader, columns = _reader(path), as_tuple(columns)
     with reading(path):
         keep = as_tuple(keep)
-        request = Request(label, key, size, color, header, columns, gaps, keep)
+        request = Request(
+            label, key, size, color, header, columns, gaps, keep, tuple(drop)
+        )
         table = _check_table(path, reader(path, request))
     return without_row_ids(path, table, request)
 
@@ -155,7 +162,7 @@ def _reader(path: Path) -> Callable[[Path, Request], Table]:
 
 
 def _check_table(path: Path, table: Table) -> Table:
-    X, y, names, shape, files = table
+    X, y, shape = table.X, table.y, table.image_shape
     if X.ndim < 2 or X.dtype.kind not in "fiub":
         raise DataFileError(
             path,
@@ -169,7 +176,7 @@ def _check_table(path: Path, table: Table) -> Table:
         advice = "transpose it" if len(y) == X.shape[1] else "give one label per row"
         raise DataFileError(path, f"has {len(X)} rows but {len(y)} labels: {advice}")
     X = X if isinstance(X, np.memmap) else as_float(X)
-    return Table(X, y, names, shape, files)
+    return table._replace(X=X, image_shape=shape)
 
 
 def _read_npy(path: Path, request: Request) -> Table:
@@ -323,6 +330,7 @@ def open_rows(
     *,
     columns: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
 ) -> Table:
     """Open a file that is larger than memory, to be read block by block.
 
@@ -335,7 +343,9 @@ def open_rows(
     columns : names of features, optional
         As in `read_table`.
     keep : names of features, optional
-        As in `read_table`; the first block of rows is looked at.
+        As in `read_table`; the first block of rows is looked at. Text is refused.
+    drop : names of columns
+        `.parquet`: leave out these columns.
 
     Returns
     -------
@@ -359,7 +369,9 @@ def open_rows(
     >>> folder.cleanup()
     """
     path = Path(path)
-    request = Request(label, columns=as_tuple(columns), keep=as_tuple(keep))
+    request = Request(
+        label, columns=as_tuple(columns), keep=as_tuple(keep), drop=tuple(drop)
+    )
     with reading(path):
         if not path.exists():
             raise DataFileError(path, "does not exist: check the path")
@@ -382,7 +394,7 @@ def _open_npy(path: Path, request: Request) -> Table:
     feature_indices = [j for j in range(X.shape[1]) if j != column]
     selected = positions(request.columns, len(feature_indices))
     if selected is None:
-        check_keep(path, [str(j) for j in range(len(feature_indices))], request)
+        check_present(path, request.keep, [str(j) for j in range(len(feature_indices))])
         selected = columns_to_use(path, X[:FIRST_ROWS, feature_indices], None, request)
     y, row_bytes = None, X.dtype.itemsize * X.shape[1]
     if column is not None:

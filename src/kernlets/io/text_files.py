@@ -1,6 +1,7 @@
 """Reads .csv and .tsv text.
 
-One column may hold the labels (see `label_column`), all others must be numbers.
+One column may hold the labels (see `label_column`). Columns of text are coded by
+`text_columns.py` if the request says so, all others must be numbers.
 A first column without a name is the row index that pandas and R write, and is left out.
 Text is parsed by NumPy's compiled reader; a file that it refuses is read again, cell
 by cell, to find the faulty cells.
@@ -22,11 +23,17 @@ from .data_file import (
     DataFileError,
     Request,
     Table,
-    are_row_names,
     list_texts,
     quote_cell,
     text_array,
-    warn_of_left_out,
+)
+from .text_columns import (
+    MAX_VALUES,
+    TextColumn,
+    assemble,
+    check_text_column,
+    max_values,
+    warn_of_many_values,
 )
 from .text_layout import (
     COMMA,
@@ -44,6 +51,7 @@ from .text_layout import (
 #: Marks of missing values that are never labels.
 NO_LABELS = ("", "?", "nan")
 WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")  # as Python writes it, at most 18 digits
+THOUSANDS = re.compile(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d+)?")
 DATE = re.compile(r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([T ].*)?")
 
 
@@ -72,10 +80,11 @@ def _parse(path: Path, layout: TextLayout) -> Table:
     except ValueError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # wrapped by NumPy
             raise error.__cause__ from None
-        features = _without_row_names(path, layout)
-        if features != layout.features:
-            layout.codes.clear()
-            return _parse(path, replace(layout, features=features))
+        if layout.request.keep is not None and not layout.texts:
+            coded_layout = _with_text_columns(path, layout)
+            if coded_layout is not None:
+                layout.codes.clear()
+                return _parse(path, coded_layout)
         _blame_cells(path, layout)
         raise DataFileError(path, f"{error}: correct the file") from error
     if layout.doubtful and not layout.is_certain:
@@ -86,17 +95,35 @@ def _parse(path: Path, layout: TextLayout) -> Table:
         )
     if 0 in layout.unnamed:
         _check_row_numbers(path, cells[:, 0])
-    names = layout.names and [layout.names[j] for j in layout.features]
     y = None
     if layout.label is not None:
         codes = cells[:, layout.label].astype(int)
-        y = _decode_labels(path, codes, layout)
+        y = _decode_labels(path, codes, layout, layout.label)
         _mention_first_label(path, codes, layout)
     X = cells[:, layout.features]
+    names = [layout.titles[j] for j in layout.features]
+    if layout.texts:
+        columns = [
+            (layout.texts[j], cells[:, j]) if j in layout.texts else cells[:, j]
+            for j in layout.features
+        ]
+        X, names = assemble(path, columns, names, layout.feature_names)
     is_bad = np.isinf(X) if layout.gaps else ~np.isfinite(X)
     if is_bad.any():
         _blame_cells(path, layout)
-    return Table(X, y, names)
+    label_name = None
+    if layout.label is not None:
+        label_name = layout.names[layout.label] if layout.names else str(layout.label)
+    by_position = layout.names is None and layout.feature_names is None
+    has_all_columns = not (layout.texts or layout.left_out)
+    return Table(
+        X,
+        y,
+        None if by_position and has_all_columns else names,
+        label_name=label_name,
+        text_columns={column.name: column.values for column in layout.texts.values()},
+        left_out=layout.left_out,
+    )
 
 
 def _read_cells(path: Path, layout: TextLayout) -> np.ndarray:
@@ -155,7 +182,9 @@ def _check_row_numbers(path: Path, column: np.ndarray) -> None:
         )
 
 
-def _decode_labels(path: Path, codes: np.ndarray, layout: TextLayout) -> np.ndarray:
+def _decode_labels(
+    path: Path, codes: np.ndarray, layout: TextLayout, column: int
+) -> np.ndarray:
     """Return labels as integers if all are written as integers, else as text."""
     text = list(layout.codes)
     values = [label for label in text if label.lower() not in MISSING]
@@ -165,7 +194,14 @@ def _decode_labels(path: Path, codes: np.ndarray, layout: TextLayout) -> np.ndar
     if missing:
         row = int(np.flatnonzero(np.isin(codes, missing))[0])
         line, _ = next(_data_rows(path, layout, row))
-        raise DataFileError(path, f"line {line} has no label: fill it in or remove it")
+        raise DataFileError(
+            path,
+            f"line {line} has no label in column {layout.title(column)}: fill it "
+            "in or remove it, or name another column of labels",
+            f"line {line} has no label in column {layout.title(column)}: fill it "
+            "in or remove it, or name another column with --label; --keep makes it a "
+            "feature",
+        )
     y = np.array([*map(int, text)]) if are_whole else text_array(text)
     return y[codes]
 
@@ -192,27 +228,56 @@ def _data_rows(
         yield from islice(rows, first_row + int(layout.names is not None), None)
 
 
-def _without_row_names(path: Path, layout: TextLayout) -> list[int]:
-    """Return the features without columns of distinct texts, and warn of those."""
-    if layout.keep is None or layout.names is None:
-        return layout.features
-    cells: dict[int, set[str]] = {
-        j: set() for j in layout.features if layout.names[j] not in layout.keep
-    }
+MIN_TEXT_SHARE = 0.1  # of the cells of a column; fewer are mistakes among numbers
+
+
+def _with_text_columns(path: Path, layout: TextLayout) -> TextLayout | None:
+    """Return a layout in which columns of text are coded or left out, if there are any.
+
+    A column holds text if none of its cells is a number, or if more than one, and more
+    than a tenth, are neither a number nor a number that is written in another way.
+    """
+    kept = layout.request.kept
+    values: dict[int, set[str]] = {j: set() for j in layout.features}
+    n_cells, n_texts = dict.fromkeys(values, 0), dict.fromkeys(values, 0)
     n_rows = 0
-    for _, row in _data_rows(path, layout):
+    for line, row in _data_rows(path, layout):
+        _check_row(path, layout, line, row)
         n_rows += 1
-        for j, texts in list(cells.items()):
-            text = row[j].strip() if len(row) == layout.n_columns else ""
-            if text in texts or is_number(text) or text.lower() in MISSING:
-                del cells[j]
-            else:
-                texts.add(text)
-    left_out = [j for j in cells if are_row_names(layout.names[j], n_rows)]
-    if len(left_out) == len(layout.features):
-        return layout.features
-    warn_of_left_out(path, [layout.names[j] for j in left_out])
-    return [j for j in layout.features if j not in left_out]
+        for j in layout.features:
+            cell = row[j].strip()
+            if cell.lower() in MISSING:
+                continue
+            n_cells[j] += 1
+            n_texts[j] += not _resembles_number(cell)
+            if len(values[j]) <= MAX_VALUES or layout.titles[j] in kept:
+                values[j].add(cell)
+    texts, left_out = {}, []
+    for j in (j for j in layout.features if n_texts[j]):
+        has_numbers, title = n_texts[j] < n_cells[j], layout.titles[j]
+        if has_numbers and n_texts[j] <= max(1, MIN_TEXT_SHARE * n_cells[j]):
+            continue
+        if title in kept or len(values[j]) <= max_values(n_rows):
+            check_text_column(path, title, sorted(values[j]))
+            texts[j] = TextColumn(title, sorted(values[j]))
+        else:
+            left_out.append(j)
+    features = [j for j in layout.features if j not in left_out]
+    if not features or not (texts or left_out):
+        return None
+    names = [layout.titles[j] for j in left_out]
+    warn_of_many_values(path, names, n_rows)
+    all_left_out = (*layout.left_out, *names)
+    return replace(layout, features=features, texts=texts, left_out=all_left_out)
+
+
+def _resembles_number(cell: str) -> bool:
+    """Whether a cell is a number, or one with a decimal comma or marks of thousands."""
+    return (
+        is_number(cell)
+        or COMMA.fullmatch(cell) is not None
+        or THOUSANDS.fullmatch(cell) is not None
+    )
 
 
 def _blame_cells(path: Path, layout: TextLayout) -> None:
@@ -223,7 +288,7 @@ def _blame_cells(path: Path, layout: TextLayout) -> None:
     for line, row in _data_rows(path, layout):
         _check_row(path, layout, line, row)
         for j in layout.features:
-            problem = _cell_problem(row[j].strip(), layout)
+            problem = _cell_problem(row[j].strip(), layout, j in layout.texts)
             if problem is None:
                 continue
             first_problem = first_problem or (line, j, problem)
@@ -246,10 +311,10 @@ def _blame_cells(path: Path, layout: TextLayout) -> None:
 
 def _check_row(path: Path, layout: TextLayout, line: int, row: list[str]) -> None:
     """Raise for a row of another width, or with a cell that cannot be where it is."""
-    if len(row) != layout.n_columns:
+    if len(row) != len(layout.titles):
         raise DataFileError(
             path,
-            f"line {line} has {len(row)} cells instead of {layout.n_columns}: "
+            f"line {line} has {len(row)} cells instead of {len(layout.titles)}: "
             "complete or remove it",
         )
     if layout.label is not None:
@@ -268,7 +333,7 @@ def _check_row(path: Path, layout: TextLayout, line: int, row: list[str]) -> Non
             )
 
 
-def _cell_problem(cell: str, layout: TextLayout) -> str | None:
+def _cell_problem(cell: str, layout: TextLayout, is_text: bool) -> str | None:
     """Say what is wrong with the cell of a feature, or return None."""
     if cell.lower() in MISSING:
         if layout.gaps:
@@ -276,7 +341,7 @@ def _cell_problem(cell: str, layout: TextLayout) -> str | None:
         if not cell:
             return "the cell is empty: fill it in or drop the row"
         return f"{quote_cell(cell)} stands for no value: fill it in or drop the row"
-    if layout.comma and COMMA.fullmatch(cell):
+    if is_text or (layout.comma and COMMA.fullmatch(cell)):
         return None
     if not is_number(cell):
         return f"{quote_cell(cell)} {_why_no_number(cell, layout)}{layout.other_label}"
@@ -293,7 +358,7 @@ def _cell_problem(cell: str, layout: TextLayout) -> str | None:
 def _why_no_number(cell: str, layout: TextLayout) -> str:
     if COMMA.fullmatch(cell) and not DOUBTFUL.fullmatch(cell):
         return "has a decimal comma: write a decimal point"
-    if re.fullmatch(r"[+-]?\d{1,3}([,.' ]\d{3})+([.,]\d+)?", cell):
+    if THOUSANDS.fullmatch(cell):
         return "has marks of thousands: write it without them, and a decimal point"
     if DATE.fullmatch(cell):
         return "is a date: write a number, as of days since some date"

@@ -7,7 +7,8 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO
@@ -18,11 +19,13 @@ from .data_file import (
     LABEL_NAMES,
     DataFileError,
     Request,
-    check_keep,
+    check_present,
     feature_columns,
     label_column,
     quote_cell,
 )
+from .row_numbers import position_names
+from .text_columns import TextColumn, source_columns
 
 #: Marks of missing values in files, in lower case.
 MISSING = ("", "?", "-", "na", "n/a", "nan", "nil", "none", "null")
@@ -41,16 +44,23 @@ class TextLayout:
 
     delimiter: str
     names: list[str] | None
-    n_columns: int
+    titles: list[str]  # names of columns, or without a header their positions
     label: int | None
     features: list[int]
-    gaps: bool = False
+    request: Request
     unnamed: tuple[int, ...] = ()  # columns that number the rows, or have to be empty
     comma: bool = False  # whether decimals are written with a comma
-    keep: tuple[str, ...] | None = None  # as in a `Request`, of a file with names
-    codes: dict[str, int] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None  # in the order of a model
+    left_out: tuple[str, ...] = ()
+    texts: dict[int, TextColumn] = field(default_factory=dict)  # columns of text
+    codes: dict[str, int] = field(default_factory=dict)  # of labels
     doubtful: str = ""  # a number whose comma may mark thousands
     is_certain: bool = False  # whether the comma of another one can mark decimals only
+
+    @property
+    def gaps(self) -> bool:
+        """Whether cells may be empty."""
+        return self.request.gaps
 
     def converters(self, as_written: bool) -> dict[int | str, Callable[[str], float]]:
         """Return converters for NumPy's reader: labels become codes, row names NaN.
@@ -58,7 +68,7 @@ class TextLayout:
         Features are converted, too, if `as_written` is true: cells may then be empty,
         and decimals may be written with a comma.
         """
-        ignored = set(range(self.n_columns)) - set(self.features)
+        ignored = set(range(len(self.titles))) - set(self.features)
         converters: dict[int | str, Callable[[str], float]]
         converters = dict.fromkeys(ignored, lambda cell: 0.0)
         for j in self.unnamed:
@@ -67,6 +77,8 @@ class TextLayout:
             converters[self.label] = self._label_code
         if as_written:
             converters.update(dict.fromkeys(self.features, self.number))
+        for j in self.texts:
+            converters[j] = partial(self._text_code, j)
         return converters
 
     def number(self, cell: str) -> float:
@@ -99,6 +111,10 @@ class TextLayout:
         if any(mark in text for mark in NEVER_IN_LABELS):
             raise ValueError("a label on several lines")
         return self.codes.setdefault(text.strip(), len(self.codes))
+
+    def _text_code(self, j: int, cell: str) -> float:
+        cell = cell.strip()
+        return np.nan if cell.lower() in MISSING else self.texts[j].code(cell)
 
 
 def _row_number(cell: str) -> float:
@@ -135,15 +151,55 @@ def find_layout(path: Path, request: Request) -> TextLayout:
         any(map(is_number, cells)) or all(c.strip().lower() in MISSING for c in cells)
         for cells in zip(*data, strict=False)
     ]
-    label = label_column(path, names, numeric, request)
-    features = feature_columns(path, names, len(data[0]), label, request)
+    titles, label = _find_label(path, names, numeric, request)
+    sources: dict[str, list[str]] = {}
+    feature_names = None
+    if request.columns is not None and request.keep is None:  # those of a model
+        sources = source_columns(request.columns, titles)
+        if names is not None or sources.keys() <= {*titles}:
+            feature_names = request.columns
+            request = replace(request, columns=tuple(sources))
+    used_names = titles if names is not None or feature_names is not None else None
+    features = feature_columns(path, used_names, len(titles), label, request)
     if names is not None:
-        check_keep(path, [names[j] for j in features], request)
-    n_columns, keep = len(data[0]), request.keep if names else None
-    unnamed = tuple(j for j, n in enumerate(names or []) if not n and j != label)
+        check_present(path, request.keep, [names[j] for j in features])
     return TextLayout(
-        delimiter, names, n_columns, label, features, request.gaps, unnamed, comma, keep
+        delimiter,
+        names,
+        titles,
+        label,
+        features,
+        request,
+        tuple(j for j, n in enumerate(names or []) if not n and j != label),
+        comma,
+        feature_names,
+        request.drop,
+        {
+            titles.index(name): TextColumn(name, values)
+            for name, values in sources.items()
+            if values
+        },
     )
+
+
+def _find_label(
+    path: Path, names: list[str] | None, is_number: list[bool], request: Request
+) -> tuple[list[str], int | None]:
+    """Return names of columns, or without a header their positions, and the label."""
+    if names is not None:
+        features = tuple(source_columns(request.columns or (), names))
+        request = replace(request, columns=features)
+        return names, label_column(path, names, is_number, request)
+    titles = position_names(len(is_number))
+    features = request.columns or ()
+    is_model = bool(features) and source_columns(features, titles).keys() <= {*titles}
+    if is_model and request.label is None:  # the file has its columns and no other
+        return titles, None
+    label = label_column(path, None, is_number, request)
+    if label is not None:
+        titles = position_names(len(is_number) - 1)
+        titles.insert(label, "")
+    return titles, label
 
 
 def _find_delimiter(path: Path) -> str:
@@ -211,7 +267,8 @@ def _has_header(path: Path, lines: list[list[str]], request: Request) -> bool:
     names = set(first_line)
     if request.label in names or {name.lower() for name in names} & {*LABEL_NAMES}:
         return True
-    if request.columns is not None and names.issuperset(request.columns):
+    features = request.columns or ()
+    if features and names.issuperset(source_columns(features, first_line)):
         return True
     if not any(map(is_number, first_line)):
         n_missing = sum(cell.lower() in MISSING for cell in first_line)
