@@ -157,7 +157,7 @@ _in_block: ContextVar[Settings | None] = ContextVar("kernlets_options", default=
 _open_blocks: dict[int, Settings] = {}
 
 
-def _current() -> Settings:
+def current_settings() -> Settings:
     """Return settings of the enclosing block, or of the latest one in any thread."""
     settings = _in_block.get()
     if settings is not None:
@@ -243,7 +243,7 @@ class Block(ContextDecorator):
         self._is_used = True
         if self._opened is not None:
             raise RuntimeError("these options are in use: write options(...) again")
-        block = _apply(_current(), self._changes)
+        block = _apply(current_settings(), self._changes)
         self._opened = _in_block.set(block), block
         _open_blocks[id(block)] = block
         return options
@@ -306,10 +306,10 @@ class Options:
     """
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_current(), name)
+        return getattr(current_settings(), name)
 
     def __repr__(self) -> str:
-        return f"options({_current()})"
+        return f"options({current_settings()})"
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"options.{name} cannot be assigned: {_USAGE}")
@@ -320,7 +320,7 @@ class Options:
     @contextmanager
     def here(self, **changes: Any) -> Iterator[Options]:
         """Open a block for this thread and the library's own; others do not see it."""
-        token = _in_block.set(_apply(_current(), _check_changes(changes)))
+        token = _in_block.set(_apply(current_settings(), _check_changes(changes)))
         try:
             yield self
         finally:
@@ -337,7 +337,7 @@ class Options:
 
         Checkpoints are left out, because fits that run in parallel need a folder each.
         """
-        current = _current()
+        current = current_settings()
         names = (f.name for f in fields(Settings) if f.name != "checkpoint")
         return {
             name: getattr(current, name)

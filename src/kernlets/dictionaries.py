@@ -116,7 +116,7 @@ class ExplicitDictionary(RemembersGram):
 
     @property
     def row_bytes(self) -> int:
-        return self.n_atoms * self.atoms.dtype.itemsize
+        return self.atoms.shape[0] * self.atoms.dtype.itemsize
 
     def _compute_gram(self) -> Array:
         return outer_products(self.atoms)

@@ -38,6 +38,7 @@ from kernlets.classifiers import residual
 from kernlets.data import block_loop, limits
 from kernlets.data.block_loop import BlockPlan
 from kernlets.data.lazy_rows import LazyRows
+from kernlets.numerics.arrays import GPUMemory
 
 ROWS, WIDTH, MEMORY = 60_000, 400, 16  # 96 MB in float32; MB
 LIMIT = 1.25 * MEMORY + 50
@@ -205,26 +206,28 @@ def test_a_model_of_tensors_reads_rows_on_disk_in_blocks(tmp_path):
 
 
 def test_blocks_on_a_gpu_take_a_sixth_of_the_option_at_most(monkeypatch):
-    monkeypatch.setattr(block_loop, "gpu_total_memory", lambda source: 64 * 10**9)
-    monkeypatch.setattr(block_loop, "memory_limit", lambda source: 6 * 10**8)
+    gpu_memory = GPUMemory(free=64 * 10**9, total=64 * 10**9)
+    monkeypatch.setattr(block_loop, "gpu_of", lambda source: "cuda")
+    monkeypatch.setattr(block_loop, "gpu_memory", lambda gpu: gpu_memory)
+    monkeypatch.setattr(block_loop, "gpu_memory_limit", lambda gpu: 6 * 10**8)
     rows = np.empty((10**6, 100), np.float32)
     with options(n_threads=4):
         plan = BlockPlan.of(9200, rows)  # and 800 bytes for a row itself
     assert (plan.rows, plan.at_once) == (10**8 // 10**4, 3)
-    monkeypatch.setattr(block_loop, "memory_limit", lambda source: 4 * 10**10)
+    monkeypatch.setattr(block_loop, "gpu_memory_limit", lambda gpu: 4 * 10**10)
     assert BlockPlan.of(9200, rows).rows == 10**9 // 10**4  # caches suffice
 
 
 def test_full_memory_is_an_error_with_advice():
     advice = r"options\(device_memory"
-    with pytest.raises(MemoryError, match=advice), limits.advise_on_failure():
+    with pytest.raises(MemoryError, match=advice), limits.at_work():
         raise RuntimeError("CUDA out of memory. Tried to allocate 70.00 GiB. GPU 0 …")
     with (
         pytest.raises(MemoryError, match="in blocks"),
-        limits.advise_on_failure(),
+        limits.at_work(),
     ):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried …")
-    with pytest.raises(RuntimeError, match="another"), limits.advise_on_failure():
+    with pytest.raises(RuntimeError, match="another"), limits.at_work():
         raise RuntimeError("another error")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from copy import copy
 from functools import wraps
 from inspect import getattr_static, isfunction
@@ -11,9 +12,11 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
 
 from ..config import options
 from ..data.limits import at_work
+from ..numerics.threads import is_at_work
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
 from .notebook import portrait
 from .progress import fit_with_callbacks, has_callbacks
@@ -204,6 +207,12 @@ def _refuse_params_of_none(
         )
 
 
+def check_fitted(estimator: Any) -> None:
+    """Raise scikit-learn's error if nothing was fitted; its own check is slow."""
+    if not hasattr(estimator, "n_features_in_"):
+        check_is_fitted(estimator)
+
+
 def note_params(estimator: Any) -> None:
     """Note the parameters with which an estimator was fitted."""
     setattr(estimator, PARAMS, estimator.get_params(deep=False))
@@ -255,7 +264,7 @@ def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def run_method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with at_work():
+        with nullcontext() if is_at_work.get() else at_work():
             if not is_fit:
                 model = as_fitted(self)
                 if model is not self:  # parameters were set since the fit

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted
 
-from ..base.estimator import Estimator
+from ..base.estimator import Estimator, check_fitted
 from ..coders import encode
 from ..coders.encoding import encode_block, fill_by_codes
 from ..contracts import Array, SparseCoder, SparseCodes
@@ -30,7 +29,7 @@ from ..numerics.arrays import (
     or_wider,
     to_numpy,
 )
-from ..numerics.scaling import least_energy, quiet
+from ..numerics.scaling import all_finite, least_energy, quiet
 from ..schema import Declared, History, Indices, Labels, Part, Size, Whole
 from ..sklearn_base import (
     ClassifierMixin,
@@ -94,8 +93,7 @@ def _margins(scores: Array) -> Array:
 
 def _check_finite(scores: Array) -> Array:
     """Return the scores, or raise an error if they are not finite."""
-    xp = namespace(scores)
-    if not bool(xp.all(xp.isfinite(scores))):
+    if not all_finite(scores):
         raise ValueError(
             f"scores of classes are not finite in {scores.dtype}: the samples are too "
             f"large. Scale them as those of the training{or_wider(scores.dtype)}"
@@ -130,7 +128,7 @@ def class_residuals(
         atoms = index_like(np.flatnonzero(atom_classes == c), corr)
         class_codes = dense[:, atoms]
         with quiet():  # `_check_finite` refuses scores that overflow
-            slopes = 2 * corr[:, atoms] - class_codes @ gram[atoms][:, atoms]
+            slopes = 2 * corr[:, atoms] - class_codes @ gram[atoms[:, None], atoms]
             residuals[:, c] = energy - xp.sum(class_codes * slopes, axis=1)
     return xp.clip(residuals, 0, None)
 
@@ -203,12 +201,12 @@ class CodingClassifier(
     @property
     def components_(self) -> Array:  # (m, p)
         """The atoms, one per row, with unit norm."""
-        check_is_fitted(self)
+        check_fitted(self)
         return self.dictionary_.atoms
 
     def encode(self, X: Any) -> SparseCodes:
         """Compute sparse codes of the rows of X over all atoms."""
-        check_is_fitted(self)
+        check_fitted(self)
         return encode(self.dictionary_, self.coder_, self._new_rows(X))
 
     def transform(self, X: Any) -> Array:  # (n, m)
@@ -217,7 +215,7 @@ class CodingClassifier(
         The result is `LazyRows` for a memory map whose codes do not fit into the memory
         option.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         return codes_of_rows(self.dictionary_, self.coder_, self._new_rows(X))
 
     def _training_rows(self, X: Any) -> Array:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from .. import schema
 from ..base.constraints import AT_LEAST_1, SHARE
-from ..base.estimator import Estimator
+from ..base.estimator import Estimator, check_fitted
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
 from ..data.rows import load_values
@@ -245,7 +244,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return pack(load_values(self._new_codes(X)), None)
 
     def _new_codes(self, X: Any) -> Any:  # (n, m)
-        check_is_fitted(self)
+        check_fitted(self)
         like, kernel = self.dictionary_.atoms, self.map_.kernel_
         X = check_samples(self, X, kernel, containers="disk", like=like, allow_nan=True)
         return self._codes(self.map_.transform(X))
@@ -271,7 +270,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
     @property
     def kernel_dictionary_(self) -> KernelDictionary:
         """The atoms in feature space."""
-        check_is_fitted(self)
+        check_fitted(self)
         return KernelDictionary.behind(self.map_, self.dictionary_)
 
     def __sklearn_tags__(self) -> Any:

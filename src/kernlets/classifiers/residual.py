@@ -10,14 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import LEARNER
-from ..coders.encoding import encode_block
+from ..base.estimator import check_fitted
+from ..coders.encoding import encode_block, encode_complete
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
+from ..data.missing import has_missing
 from ..data.rows import apply_to_rows, map_rows, n_columns
 from ..data.stream import apply_to_blocks
-from ..kernels import kernel_or_class
+from ..kernels import Precomputed, kernel_or_class
 from ..kernels.samples import describe_input
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
@@ -200,27 +201,25 @@ class ResidualClassifier(ResidualVoting):
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Compute the squared residual of each sample over each dictionary."""
-        check_is_fitted(self)
+        check_fitted(self)
         check_all_fitted(self.learners_, self.classes_)
-        if is_stream(X, fitted_kernel(self.learners_[0])):
+        kernel = fitted_kernel(self.learners_[0])
+        if is_stream(X, kernel):
             return apply_to_blocks(self.residuals, X)
         X = check_new_samples(self, X, self.learners_[0])
-        if is_of_matrix(self.learners_[0]):
+        if isinstance(kernel, Precomputed):
             return self._residuals(X)
         return apply_to_rows(copy(self)._residuals, X, 4 * 8 * n_columns(X))
 
     def _residuals(self, X: Array) -> Array:  # (n, n_classes)
-        learners = self.learners_
-        are_dictionary_learners = all(
-            isinstance(learner, DictionaryLearner) for learner in learners
-        )
-        if are_dictionary_learners and not is_of_matrix(learners[0]):
+        learners, first = self.learners_, self.learners_[0]
+        if isinstance(first, DictionaryLearner) and not is_of_matrix(first):
             dictionaries = [
                 (learner.dictionary_, learner.coder_) for learner in learners
             ]
-            row_bytes = max(dictionary.row_bytes for dictionary, _ in dictionaries)
+            row_bytes = max([dictionary.row_bytes for dictionary, _ in dictionaries])
             compute = partial(_block_residuals, dictionaries)
-            group_size = learners[0].coder_.group_size
+            group_size = first.coder_.group_size
             residuals = map_rows(compute, X, row_bytes, group_size)
         else:
             columns = self._map_learners(
@@ -247,7 +246,7 @@ class ResidualClassifier(ResidualVoting):
         The atoms of the first class come first. The codes of a sample over one class
         do not depend on the other classes.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         check_all_fitted(self.learners_, self.classes_)
         if not is_stream(X, fitted_kernel(self.learners_[0])):
             X = check_new_samples(self, X, self.learners_[0])
@@ -313,5 +312,6 @@ def _block_residuals(
     dictionaries: list[tuple[Dictionary, SparseCoder]], X: Array
 ) -> Array:  # (n, n_classes)
     """r_c = ‖f − D_c γ_c‖² of the rows f of a block, which stays in the cache."""
-    residuals = [encode_block(D_c, coder, X).residual for D_c, coder in dictionaries]
+    encode = encode_block if has_missing(X) else encode_complete
+    residuals = [encode(D_c, coder, X).residual for D_c, coder in dictionaries]
     return namespace(residuals[0]).stack(residuals, axis=1)

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1
+from ..base.estimator import check_fitted
 from ..coders import BOTH, OMP, at_most_all, encode, resolve_coder
 from ..coders.masked import (
     AllFeatures,
@@ -162,14 +162,14 @@ class SRCClassifier(ResidualVoting):
 
     def encode(self, X: Any) -> SparseCodes:
         """Compute sparse codes of the rows of X over the training samples."""
-        check_is_fitted(self)
+        check_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(self, X, self.kernel_, like=like, allow_nan=True)
         return encode(self.dictionary_, self.coder_, X)
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Compute the squared residual of each sample with the codes of each class."""
-        check_is_fitted(self)
+        check_fitted(self)
         like = self.dictionary_.coefs
         X = check_samples(
             self, X, self.kernel_, containers="disk", like=like, allow_nan=True

@@ -93,8 +93,9 @@ def encode(dictionary: Dictionary | Array, coder: SparseCoder, X: Array) -> Spar
 
 def _needs_rows(dictionary: Dictionary, coder: SparseCoder) -> bool:
     """Whether codes are computed from the rows themselves, without a Gram matrix."""
-    atoms = dictionary.linear_atoms
-    return isinstance(coder, OMP) and atoms is not None and coder.needs_rows(atoms)
+    if not isinstance(coder, OMP) or dictionary.linear_atoms is None:
+        return False
+    return coder.needs_rows(dictionary.linear_atoms)
 
 
 def encode_block(
@@ -104,26 +105,15 @@ def encode_block(
 
     `gram` are the inner products of the atoms, if the caller has them.
     """
-    if has_missing(X):
-        return _encode_incomplete(dictionary, coder, X, gram)
-    energy = dictionary.energy(X)
-    if isinstance(coder, OMP) and _needs_rows(dictionary, coder):
-        return coder.solve_rows(dictionary.linear_atoms, X, energy)
-    gram = dictionary.gram() if gram is None else gram
-    return coder.solve(gram, dictionary.correlate(X), energy)
-
-
-def _encode_incomplete(
-    dictionary: Dictionary, coder: SparseCoder, X: Array, gram: Array | None
-) -> SparseCodes:
-    """Code rows with missing entries apart, so that other rows have their own codes."""
+    if not has_missing(X):
+        return encode_complete(dictionary, coder, X, gram)
     refuse_incomplete_groups(coder)
     rows = incomplete_rows(X)
     incomplete = incomplete_codes(dictionary, coder, X[index_like(rows, X)])
     if len(rows) == X.shape[0]:
         return incomplete
     complete_rows = replace_incomplete_rows(X, rows)
-    codes = encode_block(dictionary, coder, complete_rows, gram)
+    codes = encode_complete(dictionary, coder, complete_rows, gram)
     return replace_rows(codes, rows, incomplete)
 
 
@@ -144,6 +134,17 @@ def encode_on_threads(
     return concatenate(
         parallel(partial(encode_block, dictionary, coder, gram=gram), pieces)
     )
+
+
+def encode_complete(
+    dictionary: Dictionary, coder: SparseCoder, X: Array, gram: Array | None = None
+) -> SparseCodes:
+    """Return sparse codes of one block of rows without missing entries."""
+    energy = dictionary.energy(X)
+    if isinstance(coder, OMP) and _needs_rows(dictionary, coder):
+        return coder.solve_rows(dictionary.linear_atoms, X, energy)
+    gram = dictionary.gram() if gram is None else gram
+    return coder.solve(gram, dictionary.correlate(X), energy)
 
 
 def _with_atoms_as_rows(atoms: Any, X: Any) -> tuple[Dictionary, Array]:

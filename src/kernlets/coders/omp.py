@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..data.sparse_rows import as_dense
@@ -70,6 +72,8 @@ class OMP(SparseCoder):
     def needs_rows(self, atoms: Array) -> bool:  # (m, p)
         """Whether `solve_rows` is faster, or a Gram matrix too large."""
         m = atoms.shape[0]
+        if isinstance(atoms, np.ndarray):
+            return m > table.MANY_ATOMS
         return table.needs_rows(m, self.width(m), atoms)
 
     def solve_rows(self, atoms: Array, X: Array, energy: Array) -> SparseCodes:

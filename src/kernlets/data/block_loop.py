@@ -20,12 +20,20 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ..config import options
+from ..config import current_settings
 from ..contracts import Array
-from ..numerics.arrays import as_float, empty, is_dask, is_torch, namespace, to_device
+from ..numerics.arrays import (
+    as_float,
+    empty,
+    gpu_memory,
+    is_dask,
+    is_torch,
+    namespace,
+    to_device,
+)
 from ..numerics.scaling import all_finite
-from ..numerics.threads import parallel
-from .limits import gpu_total_memory, memory_limit
+from ..numerics.threads import is_at_work, parallel
+from .limits import gpu_memory_limit, gpu_of
 
 Result = TypeVar("Result")
 
@@ -67,9 +75,11 @@ class BlockPlan:
         Rows are cut only between groups of `group_size` rows.
         """
         bytes_per_row = max(1, row_bytes + source_bytes(source))
-        memory, gpu_bytes = memory_limit(source), gpu_total_memory(source)
-        if options.block_rows is not None:
-            rows = options.block_rows
+        settings, gpu = current_settings(), gpu_of(source)
+        memory = settings.memory if gpu is None else gpu_memory_limit(gpu)
+        gpu_bytes = 0 if gpu is None else gpu_memory(gpu).total
+        if settings.block_rows is not None:
+            rows = settings.block_rows
         elif gpu_bytes:
             rows = min(memory // BLOCKS, gpu_bytes // GPU_SHARE) // bytes_per_row
         else:
@@ -78,10 +88,8 @@ class BlockPlan:
                 rows //= 2
         rows = group_size * max(1, rows // group_size)
         at_once = memory // (2 * (bytes_per_row * rows + result_bytes))
-        max_at_once = (
-            min(READERS, options.n_threads) if gpu_bytes else options.n_threads
-        )
-        return cls(rows, max(1, min(at_once, max_at_once)))
+        readers = READERS if gpu_bytes else settings.n_threads
+        return cls(rows, max(1, min(at_once, readers, settings.n_threads)))
 
     def slices(self, n: int) -> list[slice]:
         """Cut 0..n into consecutive slices."""
@@ -127,6 +135,9 @@ def stacked_rows(
     """
     rows = slice(0, X.shape[0]) if rows is None else rows
     n = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+    plan = BlockPlan.of(row_bytes, X, group_size=group_size)
+    if n <= plan.rows and is_at_work.get():
+        return _copied(apply_rows(f, X, rows))
     stacked = _BlockStack(n)
 
     def run(block: slice) -> None:
@@ -136,9 +147,15 @@ def stacked_rows(
             block_rows = rows[block]
         stacked.put(block, apply_rows(f, X, block_rows))
 
-    plan = BlockPlan.of(row_bytes, X, group_size=group_size)
     parallel(run, plan.slices(n) or [slice(0, 0)], plan.at_once_for(X))
     return stacked.result()
+
+
+def _copied(block_rows: Array) -> Array:
+    """Return a copy, since the result of a function may be a view of its input."""
+    if is_torch(block_rows):
+        return block_rows.clone()
+    return block_rows.copy()
 
 
 class _BlockStack:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from ..config import options
 from ..numerics.arrays import gpu_memory, is_gpu, is_torch
 from ..numerics.convergence import warn_once_at_end
 from ..numerics.scaling import quiet
-from ..numerics.threads import serial_blas
+from ..numerics.threads import is_at_work, serial_blas
 
-_is_at_work: ContextVar[bool] = ContextVar("kernlets_at_work", default=False)
 FREE_SHARE = 2  # without an option, a call may take 1/2 of a GPU's free memory
 
 
@@ -59,12 +57,6 @@ def gpu_memory_limit(gpu: Any) -> int:
     return gpu_memory(gpu).free // FREE_SHARE
 
 
-def gpu_total_memory(X: Any) -> int:
-    """Return the bytes of the GPU that processes blocks of X; 0 for the host."""
-    gpu = gpu_of(X)
-    return 0 if gpu is None else gpu_memory(gpu).total
-
-
 @contextmanager
 def at_work() -> Iterator[None]:
     """Set up a block of code that computes for an estimator, or on a cluster.
@@ -73,48 +65,49 @@ def at_work() -> Iterator[None]:
     One warning tells of all iterations without convergence. Inside such a block, also
     in the threads of the library, another one sets nothing again.
     """
-    with advise_on_failure():
-        if _is_at_work.get():
+    try:
+        if is_at_work.get():
             yield
             return
-        token = _is_at_work.set(True)
+        token = is_at_work.set(True)
         try:
             with warn_once_at_end(), serial_blas, quiet():
                 yield
         finally:
-            _is_at_work.reset(token)
+            is_at_work.reset(token)
+    except (np.linalg.LinAlgError, RuntimeError) as error:  # torch may be absent
+        advised = _with_advice(error)
+        if advised is None:
+            raise
+        raise advised from error
 
 
-@contextmanager
-def advise_on_failure() -> Iterator[None]:
-    """Give advice in errors of torch about memory, and of LAPACK about a matrix.
+def _with_advice(error: Exception) -> Exception | None:
+    """Return an error with advice for one of torch about memory, or of LAPACK.
 
     LAPACK fails at numbers that are not finite, or near the ends of their range.
     """
-    try:
-        yield
-    except (np.linalg.LinAlgError, RuntimeError) as error:  # torch may be absent
-        if "LinAlgError" in type(error).__name__:
-            raise ValueError(
-                f"a matrix of these samples cannot be factored ({error}): scale the "
-                "samples, e.g. with UnitNorm or StandardScaler, or pass float64"
-            ) from error
-        if "can't allocate memory" in str(error):
-            raise OverMemory(
-                f"tensors do not fit into memory ({str(error).partition(': ')[2]})",
-                "lower the number of atoms, landmarks or features, or pass a NumPy "
-                "array or a memory map, whose rows are worked on in blocks",
-                "lower --atoms or --n-landmarks, or leave --device out",
-            ) from error
-        if "out of memory" not in str(error):
-            raise
-        reason = str(error).partition(". ")[0]
-        raise OverMemory(
-            f"the GPU is full ({reason})",
-            "free what else is on it, lower "
-            "kernlets.options(device_memory=...), e.g. '4GB', pass rows as a memory "
-            "map (numpy.load(path, mmap_mode='r')), or use float32 and fewer atoms or "
-            "landmarks",
-            "free what else is on it, lower --memory, e.g. to 4GB, --atoms or "
-            "--n-landmarks, or leave --device out",
-        ) from error
+    if "LinAlgError" in type(error).__name__:
+        return ValueError(
+            f"a matrix of these samples cannot be factored ({error}): scale the "
+            "samples, e.g. with UnitNorm or StandardScaler, or pass float64"
+        )
+    if "can't allocate memory" in str(error):
+        return OverMemory(
+            f"tensors do not fit into memory ({str(error).partition(': ')[2]})",
+            "lower the number of atoms, landmarks or features, or pass a NumPy "
+            "array or a memory map, whose rows are worked on in blocks",
+            "lower --atoms or --n-landmarks, or leave --device out",
+        )
+    if "out of memory" not in str(error):
+        return None
+    reason = str(error).partition(". ")[0]
+    return OverMemory(
+        f"the GPU is full ({reason})",
+        "free what else is on it, lower "
+        "kernlets.options(device_memory=...), e.g. '4GB', pass rows as a memory "
+        "map (numpy.load(path, mmap_mode='r')), or use float32 and fewer atoms or "
+        "landmarks",
+        "free what else is on it, lower --memory, e.g. to 4GB, --atoms or "
+        "--n-landmarks, or leave --device out",
+    )

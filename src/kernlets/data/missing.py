@@ -23,7 +23,6 @@ from ..numerics.arrays import (
     double,
     index_like,
     is_array,
-    is_torch,
     namespace,
     to_numpy,
     working_dtype,
@@ -53,9 +52,9 @@ def has_missing(X: Any) -> bool:
     """Whether a block of rows of numbers has missing entries."""
     if not is_array(X) or X.ndim != 2 or 0 in X.shape:
         return False
-    if is_torch(X):
-        return X.is_floating_point() and bool(X.amin().isnan())
-    return X.dtype.kind == "f" and bool(np.isnan(X.min()))  # then the minimum is NaN
+    if isinstance(X, np.ndarray):  # with NaN the minimum is NaN
+        return X.dtype.kind == "f" and bool(np.isnan(X.min()))
+    return X.is_floating_point() and bool(X.amin().isnan())
 
 
 def split_mask(X: Array) -> MaskedRows:

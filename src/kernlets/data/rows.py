@@ -245,6 +245,8 @@ def map_rows(
     a Dask array it is a Dask array. If X is not in memory and the result is larger
     than half of the memory option, it is `LazyRows`.
     """
+    if type(X) is np.ndarray:  # most rows are, and need no further questions
+        return stacked_rows(f, X, row_bytes, None, group_size)
     if is_dask(X):
         return on_dask().map_rows(f, X, row_bytes, group_size)
     if is_blocks(X):
@@ -262,7 +264,8 @@ def map_rows(
 
 def apply_to_rows(f: Callable[[Any], Any], values: Any, row_bytes: int = 64) -> Any:
     """Apply f to all values in memory at once, and to others as `map_rows` does."""
-    if is_blocks(values) or is_lazy_or_dask(values):
+    in_memory = type(values) is np.ndarray
+    if not in_memory and (is_blocks(values) or is_lazy_or_dask(values)):
         return map_rows(f, values, row_bytes)
     return f(values)
 

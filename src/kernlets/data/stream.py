@@ -24,8 +24,8 @@ from .block_loop import read_rows
 
 def is_blocks(X: Any) -> bool:
     """Whether X is an iterable of row blocks rather than one array."""
-    if isinstance(X, Blocks):
-        return True
+    if isinstance(X, (np.ndarray, Blocks)):
+        return isinstance(X, Blocks)
     if is_array(X) or is_dask(X) or isinstance(X, (str, bytes)):
         return False
     if hasattr(X, "__array__"):

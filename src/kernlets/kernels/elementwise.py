@@ -16,7 +16,7 @@ from ..contracts import Array
 from ..data.rows import as_source, sum_rows, take_rows
 from ..data.sparse_rows import float_rows, refuse_sparse, stored_entries, variance
 from ..data.weights import Weights
-from ..numerics.arrays import as_float, namespace, or_wider
+from ..numerics.arrays import FLOATS, as_float, namespace, or_wider
 from ..numerics.overwrite import exp, times
 from ..numerics.scaling import least_energy
 from .base import Kernel, finite, no_overflow, of_inner, overflow_error, reset
@@ -173,7 +173,8 @@ class ElementwiseKernel(Kernel):
         return rows, columns
 
     def _rows(self, X: Array, name: str) -> Array:
-        X = float_rows(X, self.accept_sparse, type(self).__name__, name)
+        if type(X) is not np.ndarray or X.dtype not in FLOATS:
+            X = float_rows(X, self.accept_sparse, type(self).__name__, name)
         if X.ndim != 2 or X.shape[1] < 1:
             raise ValueError(
                 f"{type(self).__name__} takes rows of numbers, but {name} has shape "

@@ -328,5 +328,5 @@ def describe_input(tags: Any, kernel: Kernel | None, allow_nan: bool = False) ->
     tags.input_tags.pairwise = getattr(kernel, "by_index", False)
     tags.input_tags.two_d_array = kernel is None or kernel.takes in ("rows", "any")
     tags.input_tags.sparse = getattr(kernel, "accept_sparse", False)
-    tags.input_tags.allow_nan = allow_nan and takes_missing(kernel)
+    tags.input_tags.allow_nan = allow_nan and (kernel is None or kernel.restrictable)
     return tags

@@ -160,8 +160,7 @@ def squared_residual(
 
 def refuse_unbounded(codes: SparseCodes) -> SparseCodes:
     """Return the codes, or an error if a residual is not a finite number."""
-    xp = namespace(codes.residual)
-    if not bool(xp.all(xp.isfinite(codes.residual))):
+    if not all_finite(codes.residual):
         dtype = codes.values.dtype
         raise ValueError(
             f"codes are not finite in {dtype}: the samples are too large, "

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ..config import options
+import numpy as np
+
+from ..config import current_settings
 from ..contracts import Array
 from ..numerics.arrays import is_torch, numpy_dtype
 from .budget import reference as budget_reference
@@ -52,7 +54,9 @@ class Operation(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._check is not None:
             self._check(*args, **kwargs)
-        return self.loop(_library(args[0]))(*args, **kwargs)
+        library = _library(args[0])
+        loop = self._loops.get(library) or self.loop(library)
+        return loop(*args, **kwargs)
 
     def loop(self, library: str) -> Callable[P, R]:
         """The function for "reference", "numba" or "torch"."""
@@ -65,9 +69,10 @@ class Operation(Generic[P, R]):
 def _library(first: Any) -> str:
     while isinstance(first, tuple):  # the arrays of series, or of a budget's stock
         first = first[0]
-    if is_torch(first):
+    if not isinstance(first, np.ndarray) and is_torch(first):
         return "torch"
-    return "reference" if options.loops == "reference" else "numba"
+    loops = current_settings().loops
+    return "reference" if loops == "reference" else "numba"
 
 
 def _check_gram(gram: Array, corr: Array, *_rest: Any, **_keywords: Any) -> None:

@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils.validation import check_is_fitted
-
-from ..base.estimator import Estimator
+from ..base.estimator import Estimator, check_fitted
 from ..contracts import Array
 from ..data.check import check_rows
 from ..data.rows import apply_to_rows, map_rows
@@ -87,7 +85,7 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator, A
         result is a Dask array, and for a memory map whose features do not fit into the
         memory option it is `LazyRows`.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         features = copy(self)._finite_features  # stays valid if the map is refitted
         return map_rows(features, self._check_rows(X), self._row_bytes)
 
@@ -154,7 +152,7 @@ class LandmarkMap(FeatureMap):
 
         Pre-images are approximate; `kernlets.preimage` reports their distances.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         row_bytes = 16 * sum(self.projection_.shape)
         return apply_to_rows(copy(self)._preimages, F, row_bytes)
 

@@ -154,6 +154,8 @@ def stored_dtype(X: Any) -> np.dtype | None:
 
 def as_float(X: Array) -> Array:
     """Convert X to its `working_dtype`; an array that has it is not copied."""
+    if type(X) is np.ndarray and X.dtype in FLOATS:
+        return X
     if is_torch(X):
         return _tensor_as_float(X)
     # objects may be numbers; NumPy raises an error if they are not
@@ -229,13 +231,13 @@ def inverse_triangle(M: Array) -> Array:  # (n, n)
 
 def row_norms(X: Array) -> Array:  # (n,)
     """Return squared Euclidean norms of the rows, dense or CSR."""
+    if isinstance(X, np.ndarray):
+        return np.einsum("ij,ij->i", X, X)
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    if is_torch(X):
-        blocks = X.split(max(1, SQUARES // max(1, X.shape[1])))
-        norms = [(block * block).sum(1) for block in blocks]
-        return norms[0] if len(norms) == 1 else namespace(X).concat(norms)
-    return np.einsum("ij,ij->i", X, X)
+    blocks = X.split(max(1, SQUARES // max(1, X.shape[1])))
+    norms = [(block * block).sum(1) for block in blocks]
+    return norms[0] if len(norms) == 1 else namespace(X).concat(norms)
 
 
 def load_solvers(X: Array) -> None:

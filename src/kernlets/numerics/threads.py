@@ -14,7 +14,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, Generic, TypeVar
 
 from ..config import options
@@ -24,6 +26,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _inside = threading.local()
+is_at_work: ContextVar[bool] = ContextVar("kernlets_at_work", default=False)
+"""Whether `data.limits.at_work` has set up BLAS and NumPy for what runs here."""
+
+
+class _ThreadUsers(threading.local):
+    """The users of `serial_blas` in each thread."""
+
+    count = 0
 
 
 class _SerialBlas:
@@ -37,7 +47,7 @@ class _SerialBlas:
         self._lock = threading.RLock()
         self._users = 0
         self._former_counts: list[int] = []
-        self._thread_users = threading.local()  # `users` of each thread
+        self._thread_users = _ThreadUsers()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self._lock.acquire,
@@ -48,23 +58,21 @@ class _SerialBlas:
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._former_counts = _set_blas_threads([1] * len(_blas_libraries()))
-            self._count(1)
+                self._former_counts = _set_blas_threads(repeat(1))
+            self._users += 1
+            self._thread_users.count += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._count(-1)
+            self._users -= 1
+            self._thread_users.count -= 1
             if self._users == 0:
                 _set_blas_threads(self._former_counts)
-
-    def _count(self, change: int) -> None:
-        self._users += change
-        self._thread_users.users = getattr(self._thread_users, "users", 0) + change
 
     def _forget_other_threads(self) -> None:
         users, self._users = (
             self._users,
-            max(0, getattr(self._thread_users, "users", 0)),
+            max(0, self._thread_users.count),
         )
         try:
             if users and not self._users:
@@ -94,22 +102,24 @@ def threads_if_large(n: int) -> Iterator[None]:
         if n < MIN_THREADED_ROWS or is_inside():
             yield
             return
-        former_counts = _set_blas_threads([options.n_threads] * len(_blas_libraries()))
+        former_counts = _set_blas_threads(repeat(options.n_threads))
         try:
             yield
         finally:
             _set_blas_threads(former_counts)
 
 
-def _set_blas_threads(counts: list[int]) -> list[int]:
+def _set_blas_threads(counts: Iterable[int]) -> list[int]:
     """Set the number of threads of each BLAS library; return the former numbers.
 
     threadpoolctl lets one thread at a time set them and silently ignores the others.
     Here the caller holds a lock, so it may take that control.
     """
-    libraries = _blas_libraries()
-    former_counts = [library.get_num_threads() for library in libraries]
-    for library, count in zip(libraries, counts, strict=True):
+    former_counts = []
+    for library, count in zip(_blas_libraries(), counts, strict=False):
+        former_counts.append(library.get_num_threads())
+        if count == former_counts[-1]:
+            continue
         release_control = getattr(library, "clear_controlling_thread", None)
         if release_control is not None:
             release_control(force=True)
@@ -168,6 +178,8 @@ def parallel(
     At most `at_once` items are worked on at the same time, where memory asks for it.
     """
     items = list(items)
+    if len(items) < 2 and is_at_work.get():  # nothing to set or to share
+        return [f(item) for item in items]
     n_threads = min(options.n_threads, at_once or options.n_threads)
     with serial_blas, quiet():
         if len(items) < 2 or n_threads < 2 or is_inside():

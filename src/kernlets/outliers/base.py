@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from ..base.estimator import Estimator
+from ..base.estimator import Estimator, check_fitted
 from ..base.pipelines import before_last, last_step
 from ..contracts import Array
 from ..data.check import check_rows
@@ -49,7 +48,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
 
     def score_samples(self, X: Any) -> Array:  # (n,)
         """Return the negative score: the lower, the more abnormal."""
-        check_is_fitted(self)
+        check_fitted(self)
         like, kernel = self.mean_, self._kernel()
         X = check_samples(self, X, kernel, containers="disk", like=like, allow_nan=True)
         return -self._errors(X)
@@ -107,7 +106,7 @@ class OutlierDetector(OutlierMixin, Estimator, ABC):
         X : array (n, p)
             The samples, few of them: there is one explanation for each.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         if self._kernel() is not None:
             raise ValueError(
                 "explain tells the shares of features, which these samples do not "

@@ -12,10 +12,9 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import AT_LEAST_1, Interval
-from ..base.estimator import Estimator
+from ..base.estimator import Estimator, check_fitted
 from ..contracts import Array
 from ..data.missing import has_missing
 from ..data.rows import evenly_spaced_sample, map_rows
@@ -177,7 +176,7 @@ class SampledDictionaries(Estimator):
 
     def errors(self, X: Array) -> Array:  # (n,)
         """Return scores of rows; the larger, the less usual."""
-        check_is_fitted(self)
+        check_fitted(self)
         row_bytes = 8 * (4 * self.n_features_in_ + 2 * self.atoms_.shape[1])
         return map_rows(self._block_errors, X, row_bytes)
 
@@ -186,7 +185,7 @@ class SampledDictionaries(Estimator):
 
         Contributions of a row sum up to its `errors`; atoms are indices into `rows_`.
         """
-        check_is_fitted(self)
+        check_fitted(self)
         X = self.completed(X)
         xp = namespace(X)
         contributions, nearest = xp.zeros_like(X), []
