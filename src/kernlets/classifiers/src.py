@@ -145,7 +145,7 @@ class SRCClassifier(ResidualVoting):
             self.kernel_,
             self.kernel_.take(X, rows),
             coefs * scale,
-            known_gram=matrix[rows][:, rows] * scale * scale[:, None],
+            known_gram=matrix[rows[:, None], rows] * scale * scale[:, None],
             typical_energy=float(energy.mean()),
         )
 

@@ -425,13 +425,12 @@ def _mean_nearest_distance(model: SampledDictionaries, X: Value) -> Value:  # (n
         whitening = to_numpy(model.whitening_)
         whitened = X @ whitening, rows @ whitening
     distances = []
-    for member in model._members():
-        samples, atoms = whitened if member.decorrelated else (X, rows)
-        atoms = atoms[member.atoms]
-        if len(member.features) < rows.shape[1]:
-            samples = samples.columns(member.features)
-            atoms = atoms[:, member.features]
-        is_itself = is_same_row.columns(member.atoms)
+    for t, atom_rows in enumerate(model.atoms_):
+        samples, atoms = whitened if model.views_[t] == 2 else (X, rows)
+        atoms, features = atoms[atom_rows], np.flatnonzero(model.features_[t])
+        if len(features) < rows.shape[1]:
+            samples, atoms = samples.columns(features), atoms[:, features]
+        is_itself = is_same_row.columns(atom_rows)
         nearest = is_itself.where(np.inf, l1_distances(samples, atoms)).min(1)
-        distances.append(nearest * member.factor)
+        distances.append(nearest * float(model.weights_[t] / model.units_[t]))
     return concatenate(distances, 1).sum(1)

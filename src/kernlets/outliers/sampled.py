@@ -6,10 +6,10 @@ probabilities and explanations.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,14 @@ from ..data.missing import has_missing
 from ..data.rows import evenly_spaced_sample, map_rows
 from ..kernels.complete import NEIGHBORS, RIDGE, fill_in, usual_kernel
 from ..loops.table import l1_distances
-from ..numerics.arrays import as_like, double, index_like, namespace, to_numpy
+from ..numerics.arrays import (
+    as_like,
+    double,
+    empty,
+    index_like,
+    namespace,
+    to_numpy,
+)
 from ..numerics.random import generator
 from ..schema import Conditions, Declared, Floats, Indices, Maybe, Size
 
@@ -35,14 +42,14 @@ TRIM_ROUNDS = 3
 FAR = 1e6  # robust deviations beyond which a value adds nothing to covariances
 
 
-@dataclass(frozen=True)
-class Member:
-    """One dictionary: its atoms, and the features of rows that it uses."""
+class Group(NamedTuple):
+    """Dictionaries that use the same features of the rows."""
 
-    atoms: np.ndarray  # (m,) indices into `SampledDictionaries.rows_`
-    features: np.ndarray  # (q,)
-    decorrelated: bool
-    factor: float  # weight divided by unit
+    numbers: np.ndarray  # (g,) of the dictionaries
+    features: np.ndarray  # (q,) of the rows
+    rows: Array  # (n, p) as these dictionaries see them
+    samples: Array  # (r, p) the same of `SampledDictionaries.rows_`
+    distances: Array  # (n, g, m) of the rows from the atoms of each dictionary
 
 
 class SampledDictionaries(Estimator):
@@ -188,12 +195,15 @@ class SampledDictionaries(Estimator):
         check_fitted(self)
         X = self.completed(X)
         xp = namespace(X)
-        contributions, nearest = xp.zeros_like(X), []
-        for member, rows, atoms, distances in self._iterate_members(X):
-            indices = xp.argmin(distances, axis=1)
-            features = index_like(member.features, X)
-            contributions[:, features] += xp.abs(rows - atoms[indices]) * member.factor
-            nearest.append(index_like(member.atoms, X)[indices])
+        contributions, factors = xp.zeros_like(X), self._factors.tolist()
+        nearest: list[Any] = [None] * len(self.atoms_)
+        for group in self._iterate_groups(X):
+            features = index_like(group.features, X)
+            choices = xp.argmin(group.distances, axis=2)
+            for g, t in enumerate(group.numbers):
+                nearest[t] = index_like(self.atoms_[t], X)[choices[:, g]]
+                differences = xp.abs(group.rows - group.samples[nearest[t]])
+                contributions[:, features] += differences[:, features] * factors[t]
         return contributions, xp.stack(nearest, axis=1)
 
     def completed(self, X: Array) -> Array:
@@ -247,13 +257,10 @@ class SampledDictionaries(Estimator):
         """Compute units (median distances, or means where those are 0) and weights."""
         sample = evenly_spaced_sample(X, UNIT_ROWS)
         self.units_ = self.weights_ = np.ones(len(self.atoms_))
-        nearest = [
-            to_numpy(double(namespace(sample).min(distances, axis=1)))
-            for _, _, _, distances in self._iterate_members(sample)
-        ]
+        nearest = to_numpy(double(self._nearest_distances(sample))).T
         self.units_ = np.array([_typical_distance(values) for values in nearest])
         # Views weigh in inverse proportion to the deviation of their scores.
-        relative = np.stack(nearest) / self.units_[:, None]
+        relative = nearest / self.units_[:, None]
         weights = np.empty(len(relative))
         for view in np.unique(self.views_):
             members = self.views_ == view
@@ -263,50 +270,68 @@ class SampledDictionaries(Estimator):
 
     # ------------------------------------------------------------------- scoring
 
+    @property
+    def _factors(self) -> np.ndarray:  # (t,)
+        """Weights of the distances in the score."""
+        return self.weights_ / self.units_
+
     def _block_errors(self, X: Array) -> Array:  # (n,)
-        X = self.completed(X)
-        xp = namespace(X)
-        total = xp.zeros_like(X[:, 0])
-        for member, _, _, distances in self._iterate_members(X):
-            total += xp.min(distances, axis=1) * member.factor
-        return total
+        nearest = self._nearest_distances(self.completed(X))
+        return (nearest * as_like(self._factors, nearest)).sum(1)
 
-    def _members(self) -> Iterator[Member]:
-        factors = self.weights_ / self.units_
-        tables = (self.atoms_, self.features_, self.views_, factors)
-        for atoms, is_used, view, factor in zip(*tables, strict=True):
-            yield Member(atoms, np.flatnonzero(is_used), bool(view == 2), float(factor))
+    def _nearest_distances(self, X: Array) -> Array:  # (n, t)
+        """Return the distance of each row from the nearest atom of each dictionary."""
+        nearest = empty((X.shape[0], len(self.atoms_)), like=X)
+        for group in self._iterate_groups(X):
+            numbers = index_like(group.numbers, X)
+            nearest[:, numbers] = namespace(X).min(group.distances, axis=2)
+        return nearest
 
-    def _iterate_members(
-        self, X: Array
-    ) -> Iterator[tuple[Member, Array, Array, Array]]:
-        """Yield each dictionary, its features of rows and atoms, and their distances.
+    def _iterate_groups(self, X: Array) -> Iterator[Group]:
+        """Yield dictionaries with the distances ‖x − z‖₁ from rows x to their atoms z.
 
-        Distances are ‖x − z‖₁ for all atoms z, infinite for the row itself as an atom.
+        All dictionaries of a view are one group, but for those with half of the
+        features, each of which has its own. A row itself as an atom is at infinity.
         """
-        self_atoms = index_like(self._self_atoms(X), X)
+        self_atoms = self._self_atoms(X)
         has_self_atoms = bool((self_atoms >= 0).any())
-        if hasattr(self, "whitening_"):
-            whitened = X @ self.whitening_, self.rows_ @ self.whitening_
-        for member in self._members():
-            rows, atoms = whitened if member.decorrelated else (X, self.rows_)
-            indices = index_like(member.atoms, X)
-            atoms = atoms[indices]
-            if len(member.features) < X.shape[1]:
-                columns = index_like(member.features, X)
-                rows, atoms = rows[:, columns], atoms[:, columns]
-            distances = l1_distances(rows, atoms)
+        self_atoms = index_like(self_atoms[:, None], X)
+        all_features = np.arange(X.shape[1])
+        all_places = np.arange(self.atoms_.shape[1])[None]
+
+        def group(numbers: np.ndarray, rows: Array, samples: Array) -> Group:
+            is_one = len(numbers) == 1
+            atoms, features = self.atoms_[numbers], all_features
+            # the atoms of several dictionaries overlap, those of one do not
+            used = atoms[0] if is_one else np.unique(atoms)
+            places = all_places if is_one else np.searchsorted(used, atoms)
+            used = index_like(used, X)
+            near_rows, near_samples = rows, samples[used]
+            if not self.features_[numbers[0]].all():
+                features = np.flatnonzero(self.features_[numbers[0]])
+                columns = index_like(features, X)
+                near_rows, near_samples = rows[:, columns], near_samples[:, columns]
+            distances = l1_distances(near_rows, near_samples)
             if has_self_atoms:
-                is_self = self_atoms[:, None] == indices
+                is_self = self_atoms == used
                 distances = namespace(X).where(is_self, float("inf"), distances)
-            yield member, rows, atoms, distances
+            distances = distances[:, index_like(places, X)]
+            return Group(numbers, features, rows, samples, distances)
+
+        for view in np.unique(self.views_):
+            rows, samples = X, self.rows_
+            if view == 2:
+                rows, samples = X @ self.whitening_, samples @ self.whitening_
+            numbers = np.flatnonzero(self.views_ == view)
+            for group_numbers in numbers[:, None] if view == 1 else [numbers]:
+                yield group(group_numbers, rows, samples)
 
     def _self_atoms(self, X: Array) -> np.ndarray:  # (n,)
         """Return the index of the atom that alone equals each row, or -1."""
-        atoms = to_numpy(self.rows_)
-        index_of = {_key(atoms[i]): int(i) for i in np.flatnonzero(self.is_single_)}
-        indices = [index_of.get(_key(row), -1) for row in to_numpy(X)]
-        return np.array(indices, dtype=np.int64)
+        singles = np.flatnonzero(self.is_single_)
+        keys = _keys(to_numpy(self.rows_)[singles])
+        index_of = dict(zip(keys, singles.tolist(), strict=True))
+        return np.array([index_of.get(key, -1) for key in _keys(to_numpy(X))])
 
 
 def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
@@ -319,15 +344,15 @@ def _whitening(rows: np.ndarray) -> np.ndarray:  # (n, p) -> (p, p)
 
 def _singles(rows: np.ndarray, numbers: np.ndarray) -> np.ndarray:  # (r,)
     """1 for each of the numbered rows that equals no other row."""
-    counts = dict.fromkeys((_key(rows[i]) for i in numbers), 0)
-    for key in map(_key, rows):
-        if key in counts:
-            counts[key] += 1
-    return np.array([counts[_key(rows[i])] == 1 for i in numbers]).astype(np.int64)
+    keys = _keys(rows)
+    counts = Counter(keys)
+    return np.array([counts[keys[i]] == 1 for i in numbers]).astype(np.int64)
 
 
-def _key(row: np.ndarray) -> bytes:
-    return (row + 0.0).tobytes()  # -0.0 equals 0.0
+def _keys(rows: np.ndarray) -> list[bytes]:
+    """Return bytes that are equal for equal rows; -0.0 equals 0.0."""
+    rows = np.ascontiguousarray(rows + 0.0)
+    return rows.view(f"V{rows[:1].nbytes}")[:, 0].tolist() if rows.size else []
 
 
 def _typical_distance(distances: np.ndarray) -> float:
