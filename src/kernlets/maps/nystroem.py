@@ -30,6 +30,7 @@ from ..data.rows import (
     take_rows,
 )
 from ..data.samples import float_like, is_objects
+from ..data.sparse_rows import as_dense
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.indefinite import check_symmetric, rounding
@@ -43,6 +44,7 @@ from ..numerics.arrays import (
     index_like,
     is_array,
     namespace,
+    solve_symmetric,
     to_device,
     to_numpy,
 )
@@ -339,11 +341,12 @@ def incomplete_features(
     KP = kernel(landmarks) @ projection
     features = empty((X.shape[0], KP.shape[1]), like=KP)
     features[...] = namespace(KP).mean(KP, axis=0)
+    by_feature = namespace(KP).asarray(as_dense(landmarks).T, copy=True)
     for pattern in group_by_mask(to_numpy(observed)):
         if len(pattern.features):
             X_o = take_observed(rows, pattern)
             kernel_o = kernel.restricted(len(pattern.features) / X.shape[1])
-            Z_o = landmarks[:, index_like(pattern.features, X)]
+            Z_o = by_feature[index_like(pattern.features, X)].T
             pattern_features = as_like(_landmark_coefs(kernel_o, Z_o, X_o), KP) @ KP
             features[index_like(pattern.rows, X)] = pattern_features
     return features
@@ -351,8 +354,9 @@ def incomplete_features(
 
 def _landmark_coefs(kernel: Kernel, landmarks: Array, X: Array) -> Array:  # (n, c)
     """Compute K(x, Z)(K(Z, Z) + λI)⁻¹ over the observed features."""
-    xp = namespace(X)
+    xp = namespace(landmarks)
     W = double(kernel(landmarks))
     mean_energy = float(xp.mean(diagonal(W))) or 1.0
-    ridge = as_like(xp.eye(W.shape[0], dtype=W.dtype), W) * (RIDGE * mean_energy)
-    return xp.linalg.solve(W + ridge, double(kernel(X, landmarks)).T).T
+    numbers = index_like(np.arange(W.shape[0]), W)
+    W[numbers, numbers] += RIDGE * mean_energy
+    return solve_symmetric(W, double(kernel(X, landmarks)).T).T

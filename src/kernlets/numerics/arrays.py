@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace as namespace
 from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils.validation import check_array
 
 from ..config import options
@@ -218,6 +219,17 @@ def cholesky_or_none(M: Array) -> Array | None:  # (n, n)
         return namespace(M).linalg.cholesky(M)
     except (np.linalg.LinAlgError, RuntimeError):  # of NumPy or of torch
         return None
+
+
+def solve_symmetric(M: Array, B: Array) -> Array:  # (n, n), (n, k) -> (n, k)
+    """Return M⁻¹B; a definite M takes half of the time."""
+    if not is_torch(M):
+        try:
+            factor = cho_factor(M.T, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return np.linalg.solve(M, B)
+        return cho_solve(factor, B, check_finite=False)
+    return namespace(M).linalg.solve(M, B)
 
 
 def inverse_triangle(M: Array) -> Array:  # (n, n)

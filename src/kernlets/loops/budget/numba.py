@@ -12,7 +12,7 @@ import numpy as np
 
 from ..compiled import jit
 from ..lasso.numba import lasso_samples
-from ..omp.numba import omp_samples, work_space
+from ..omp.numba import omp_samples, precision, work_space
 from .numba_anchors import (
     append_anchor,
     begin_anchor,
@@ -35,9 +35,13 @@ class _Scratch(NamedTuple):
     energy: np.ndarray  # (1,)
     converged: np.ndarray  # (1,)
     # of OMP
+    eps: np.floating
+    magnitude: np.integer
     corr_residual: np.ndarray
     bits: np.ndarray
     V: np.ndarray
+    c: np.ndarray
+    support: np.ndarray
     indices: np.ndarray
     values: np.ndarray
 
@@ -52,6 +56,7 @@ class _Scratch(NamedTuple):
             np.empty(m, dtype),
             np.empty(1, dtype),
             np.ones(1, np.bool_),
+            *precision(dtype),
             *work_space(m, width, dtype),
             np.empty((1, width), np.int32),
             np.empty((1, width), dtype),
@@ -85,7 +90,7 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnos
         is_new = k_xx > 0 and (rules.repeats or coherence < 1 - rules.tiny)
         is_first = is_new and size < len(stock.start)
         error, alpha1 = _code_sample(stock, size, k_xx, pursuit, scratch)
-        shrinkage = rules.penalty * np.trace(stock.gram)
+        shrinkage = rules.penalty * _trace(stock.gram)
         diagnostics[0, i], diagnostics[2, i] = error, scratch.converged[0]
         diagnostics[1, i] = (error + shrinkage) / 2 + pursuit.alpha * alpha1
         is_admitted = is_new and coherence < rules.coherence and error > rules.cost
@@ -100,7 +105,7 @@ def _samples(stock, size, cross, energy, rates, rules, pursuit, scratch, diagnos
         elif is_admitted or rules.learn_rejected:
             n_unstable += _step(stock, size, is_admitted, rates[i], rules, scratch)
         _count_idle(stock.idle, scratch.codes[0])
-        idlest = np.argmax(stock.idle)
+        idlest = _largest(stock.idle)
         if is_admitted and not is_first and 0 <= rules.patience < stock.idle[idlest]:
             _revive(stock, size, idlest, rules.patience)
         if size > rules.budget:
@@ -169,8 +174,9 @@ def _code_sample(stock, size, k_xx, pursuit, scratch):
 def _omp_code(gram, k_xx, pursuit, scratch):
     scratch.energy[0] = k_xx
     omp_samples(
-        gram, scratch.corr, scratch.energy, pursuit.tol, scratch.corr_residual,
-        scratch.bits, scratch.V, scratch.indices, scratch.values, scratch.explained[:1],
+        gram, scratch.corr, scratch.energy, pursuit.tol, scratch.eps, scratch.magnitude,
+        scratch.corr_residual, scratch.bits, scratch.V, scratch.c, scratch.support,
+        scratch.indices, scratch.values, scratch.explained[:1],
     )  # fmt: skip
     for s in range(pursuit.width):
         if scratch.indices[0, s] >= 0:
@@ -189,6 +195,24 @@ def _combine(weights, rows, n, total):
 
 
 @jit
+def _trace(square):
+    total = square[0, 0] * 0
+    for j in range(len(square)):
+        total += square[j, j]
+    return total
+
+
+@jit
+def _largest(numbers):
+    """The place of the first largest number."""
+    place = 0
+    for j in range(len(numbers)):
+        if numbers[j] > numbers[place]:
+            place = j
+    return place
+
+
+@jit
 def _count_idle(idle, code):
     for j in range(len(code)):
         idle[j] = idle[j] + 1 if code[j] == 0 else 0
@@ -204,7 +228,8 @@ def _revive(stock, size, atom, patience):
             total += stock.gram[j, j]
             n_used += 1
     scale = np.sqrt(total / (n_used * k_zz)) if n_used else k_zz / k_zz
-    stock.coefs[:, atom] = 0
+    for a in range(len(stock.coefs)):
+        stock.coefs[a, atom] = 0
     stock.coefs[last, atom] = scale
     for a in range(size):
         stock.products[a, atom] = scale * stock.matrix[a, last]
@@ -279,7 +304,7 @@ def _feature_step(stock, size, coords, rate, rules, scratch):
         alpha2 += code[j] * code[j]
         cross_term += 2 * mu * code[j] * corr_residual[j]
         energy += code[j] * explained[j]
-    G2 = error2 * alpha2 - cross_term + mu**2 * np.trace(stock.gram)
+    G2 = error2 * alpha2 - cross_term + mu**2 * _trace(stock.gram)
     curvature = alpha2 * (error2 * alpha2 - cross_term) + mu**2 * energy + mu * G2
     is_too_long = rate * curvature > rules.reach * G2
     if is_too_long and rules.guard:

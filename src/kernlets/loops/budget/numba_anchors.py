@@ -17,10 +17,17 @@ def append_anchor(stock, size, row, k_xx, corr, slot, jitter):
     for a in range(size):
         stock.matrix[size, a] = stock.matrix[a, size] = row[a]
     stock.matrix[size, size] = row[size] = k_xx
-    stock.products[size] = corr
+    copy_row(corr, stock.products[size])
     stock.slots[size] = slot
     if needs_repair:
         repair_inverse(stock, size + 1, np.float64(jitter))
+
+
+@jit
+def copy_row(source, target):
+    """Copy by a loop, because Numba compiles errors about shapes for an assignment."""
+    for j in range(len(source)):
+        target[j] = source[j]
 
 
 @jit
@@ -49,7 +56,7 @@ def _add_outer(rows, n, u, v, factor):
 @jit
 def begin_anchor(stock, size):
     """Set the coefficients of the newest anchor, one of the first anchors."""
-    stock.coefs[size - 1] = stock.start[size - 1]
+    copy_row(stock.start[size - 1], stock.coefs[size - 1])
     np.dot(stock.matrix, stock.coefs, stock.products)
     np.dot(stock.coefs.T, stock.products, stock.gram)
 
@@ -85,21 +92,21 @@ def repair_inverse(stock, size, jitter):
         jittered[a, a] += jitter * energies[a]
     for a in range(size):
         product[a] = _inner(inverse, a, energies, size)
-    residual = -energies
+    residual = np.zeros(size)
     for a in range(size):
-        residual[a] += _inner(jittered, a, product, size)
+        residual[a] = _inner(jittered, a, product, size) - energies[a]
     is_finite = largest_magnitude(jittered.reshape(-1)) < np.inf
     bound = SPOILED * largest_magnitude(energies)
     if not is_finite or largest_magnitude(residual) <= bound:
         return
-    scale = 1 / np.sqrt(energies)
     for a in range(size):
         for b in range(size):
-            jittered[a, b] *= scale[a] * scale[b]
+            jittered[a, b] *= 1 / np.sqrt(energies[a]) / np.sqrt(energies[b])
     inverted = np.linalg.inv(jittered)
     for a in range(size):
         for b in range(size):
-            inverse[a, b] = inverted[a, b] * scale[a] * scale[b]
+            scale = 1 / np.sqrt(energies[a]) / np.sqrt(energies[b])
+            inverse[a, b] = inverted[a, b] * scale
 
 
 @jit
@@ -108,11 +115,13 @@ def choose_removal(stock, size, pruning):
     weights = np.zeros(len(stock.coefs), stock.coefs.dtype)
     row_norms2 = np.empty(size)
     for a in range(size):
-        row_norms2[a] = np.sum(stock.coefs[a] * stock.coefs[a])
+        row_norms2[a] = 0
+        for j in range(stock.coefs.shape[1]):
+            row_norms2[a] += stock.coefs[a, j] * stock.coefs[a, j]
     if pruning == ERROR:
         for a in range(size):
             row_norms2[a] /= stock.inverse[a, a]
-        removed = np.argmin(row_norms2)
+        removed = _smallest(row_norms2)
         for a in range(size):
             weights[a] = -stock.inverse[removed, a] / stock.inverse[removed, removed]
         weights[removed] = 0
@@ -121,7 +130,17 @@ def choose_removal(stock, size, pruning):
         removed, other = _nearest_pair(stock.matrix, size, row_norms2)
         weights[other] = stock.matrix[removed, other] / stock.matrix[other, other]
         return removed, weights
-    return np.argmin(row_norms2), weights
+    return _smallest(row_norms2), weights
+
+
+@jit
+def _smallest(numbers):
+    """The place of the first smallest number."""
+    place = 0
+    for a in range(len(numbers)):
+        if numbers[a] < numbers[place]:
+            place = a
+    return place
 
 
 @jit
@@ -171,8 +190,8 @@ def _drop(stock, removed, last):
     """Move the last anchor to the row of the removed one."""
     stock.slots[removed] = stock.slots[last]
     stock.slots[last] = 0
-    stock.coefs[removed] = stock.coefs[last]
-    stock.products[removed] = stock.products[last]
+    copy_row(stock.coefs[last], stock.coefs[removed])
+    copy_row(stock.products[last], stock.products[removed])
     stock.coefs[last] = 0
     stock.products[last] = 0
     _move(stock.matrix, removed, last)
@@ -192,10 +211,10 @@ def _move(square, removed, last):
 def normalize_atoms(stock, size):
     """Scale atoms to unit norm."""
     m = len(stock.gram)
-    scale = np.ones(m, stock.gram.dtype)
+    scale = np.empty(m, stock.gram.dtype)
     for j in range(m):
-        if stock.gram[j, j] > 0:
-            scale[j] = 1 / np.sqrt(stock.gram[j, j])
+        energy = stock.gram[j, j]
+        scale[j] = 1 / np.sqrt(energy) if energy > 0 else 1
     for a in range(size):
         for j in range(m):
             stock.coefs[a, j] *= scale[j]

@@ -30,34 +30,40 @@ def _run_pursuit(samples, gram, corr, energy, width, tol):
     indices = np.empty((n, width), dtype=np.int32)
     values = np.empty((n, width), dtype=corr.dtype)
     residual = np.empty(n, dtype=corr.dtype)
-    corr_residual, bits, V = work_space(m, width, corr.dtype)
     gram, tol = np.ascontiguousarray(gram), corr.dtype.type(tol)
-    samples(gram, corr, energy, tol, corr_residual, bits, V, indices, values, residual)
+    samples(
+        gram, corr, energy, tol, *precision(corr.dtype),
+        *work_space(m, width, corr.dtype),
+        indices, values, residual,
+    )  # fmt: skip
     return indices, values, residual
 
 
-def work_space(
-    m: int, width: int, dtype: np.dtype
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Correlations with m atoms, the same memory as integers, and the rows of V.
+def precision(dtype: np.dtype) -> tuple[np.floating, np.integer]:
+    """The rounding error of numbers, and the bits of one without the sign."""
+    bits = np.dtype(f"i{dtype.itemsize}")
+    return np.finfo(dtype).eps, bits.type(np.iinfo(bits).max)
 
-    All end with zeros, so that loops over them have whole segments only.
+
+def work_space(m: int, width: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+    """Correlations with m atoms, the same memory as integers, and the rows of V; the
+    coefficients c and the support.
+
+    The first three end with zeros, so that loops over them have whole segments only.
     """
     length = -(-m // SEGMENT) * SEGMENT
     corr_residual = np.zeros(length, dtype)
-    bits = corr_residual.view(f"i{dtype.itemsize}")
-    return corr_residual, bits, np.zeros((width, length), dtype)
+    bits, V = corr_residual.view(f"i{dtype.itemsize}"), np.zeros((width, length), dtype)
+    return corr_residual, bits, V, np.empty(width, dtype), np.empty(width, np.int64)
 
 
 @jit
 def omp_samples(
-    gram, corr, energy, tol, corr_residual, bits, V, indices, values, residual
-):
+    gram, corr, energy, tol, eps, magnitude, corr_residual, bits, V, c, support,
+    indices, values, residual,
+):  # fmt: skip
     # plain indices throughout: a view costs more here than the loop it serves
     m, width = len(gram), indices.shape[1]
-    c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
-    eps = np.finfo(corr.dtype).eps
-    magnitude = bits.dtype.type(np.iinfo(bits.dtype).max)  # all bits but the sign
     least_ratio = np.sqrt(eps)  # ν² relative to G_kk; see `least_independent`
     one = corr.dtype.type(1)  # an integer over a float32 is a float64 here
     for i in range(len(corr)):
@@ -190,13 +196,12 @@ def positive_omp(gram, corr, energy, width, tol):
 
 @jit
 def _positive_samples(
-    gram, corr, energy, tol, corr_residual, bits, V, indices, values, residual
-):
+    gram, corr, energy, tol, eps, magnitude, corr_residual, bits, V, c, support,
+    indices, values, residual,
+):  # fmt: skip
     m, width = len(gram), indices.shape[1]
-    c, support = np.empty(width, corr.dtype), np.empty(width, np.int64)
     coefs = np.empty(width, corr.dtype)  # the last feasible code
-    eps = np.finfo(corr.dtype).eps
-    all_bits = bits.dtype.type(-1)  # with the sign: negative numbers are the smallest
+    all_bits = magnitude * 0 - 1  # with the sign: negative numbers are the smallest
     for i in range(len(corr)):
         is_finite = energy[i] < np.inf
         for a in range(m):

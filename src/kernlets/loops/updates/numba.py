@@ -81,51 +81,40 @@ def ksvd_sweep(
             residual, atoms, indices, values, order, exact, positive, positive_atoms
         )
         return
-    users, starts = _users(indices, len(atoms))
+    slots, starts = _users(indices, len(atoms))
     _approximate_sweep(
         residual,
         atoms,
         values,
         order,
-        users,
+        slots,
         starts,
         bool(positive),
         bool(positive_atoms),
+        np.empty(atoms.shape[1], atoms.dtype),
+        np.finfo(atoms.dtype).tiny,
     )
 
 
-@jit
 def _users(indices, m):
     """Slots ordered by their atoms, and the first slot of each atom, (m + 1,)."""
-    n, width = indices.shape
-    starts = np.zeros(m + 1, np.int64)
-    for i in range(n):
-        for w in range(width):
-            if 0 <= indices[i, w] < m:
-                starts[indices[i, w] + 1] += 1
-    for j in range(m):
-        starts[j + 1] += starts[j]
-    ends = starts[:-1].copy()
-    slots = np.empty(starts[m], np.int64)
-    for i in range(n):
-        for w in range(width):
-            j = indices[i, w]
-            if 0 <= j < m:
-                slots[ends[j]] = i * width + w
-                ends[j] += 1
-    return slots, starts
+    # NumPy sorts 16 bits in linear time
+    indices = indices.astype(np.int16) if m < 2**15 else indices
+    return reference.users_by_atom(indices, m)
 
 
 @jit
 def _approximate_sweep(
-    residual, atoms, values, order, slots, starts, positive, positive_atoms
+    residual, atoms, values, order, slots, starts, positive, positive_atoms, atom, tiny
 ):
-    """Update the atoms; the residual of each user is read twice and written once."""
-    p, width = atoms.shape[1], values.shape[1]
-    atom, zero = np.empty(p, atoms.dtype), atoms.dtype.type(0)
+    """Update the atoms; the residual of each user is read twice and written once.
+
+    `atom` is working memory of the length of an atom.
+    """
+    p, width, zero = atoms.shape[1], values.shape[1], tiny * 0
     for j in order:
         old_atom, users = atoms[j], slots[starts[j] : starts[j + 1]]
-        scale = _power_of_two(_gather(values, users))
+        scale = _power_of_two(_peak(values, users), tiny)
         squares = zero
         for a in range(p):
             atom[a] = 0
@@ -141,7 +130,7 @@ def _approximate_sweep(
         if positive_atoms:
             for a in range(p):
                 atom[a] = max(atom[a], 0)
-        scale = _power_of_two(atom)
+        scale = _power_of_two(largest_magnitude(atom), tiny)
         for a in range(p):
             atom[a] /= scale
             norm += atom[a] * atom[a]
@@ -167,23 +156,26 @@ def _approximate_sweep(
 
 
 @jit
-def _gather(values, slots):
-    """The values in these slots."""
-    width = values.shape[1]
-    user_values = np.empty(len(slots), values.dtype)
-    for u in range(len(slots)):
-        user_values[u] = values[slots[u] // width, slots[u] % width]
-    return user_values
+def _peak(values, slots):
+    """The largest |value| in these slots; NaN or infinite if one is."""
+    width, peak = values.shape[1], values[0, 0] * 0
+    for slot in slots:
+        size = abs(values[slot // width, slot % width])
+        if not size <= peak:
+            peak = size
+            if not peak < np.inf:
+                break
+    return peak
 
 
 @jit
-def _power_of_two(x):
-    """The power of two to divide x by, so that its squares can be summed."""
-    peak, one = largest_magnitude(x), x.dtype.type(1)
+def _power_of_two(peak, tiny):
+    """The power of two to divide numbers up to `peak` by, to sum their squares."""
+    one = tiny / tiny
     if not 0 < peak < np.inf:
         return one
-    exponent = math.frexp(max(peak, np.finfo(x.dtype).tiny))[1]
-    return x.dtype.type(math.ldexp(one, exponent - 1))
+    exponent = math.frexp(peak if peak > tiny else tiny)[1]
+    return one * math.ldexp(one, exponent - 1)
 
 
 def gram_sweep(
@@ -215,6 +207,8 @@ def gram_sweep(
     _gram_sweep(
         matrix, products, gram, indices, values, order, users, starts,
         mixing, g, is_updated, bool(positive), weights,
+        np.empty(products.shape[1], matrix.dtype), np.empty(len(gram), matrix.dtype),
+        np.finfo(matrix.dtype).eps, np.finfo(values.dtype).tiny,
     )  # fmt: skip
     _mix_coefs(coefs, indices, g, order, mixing, is_updated)
 
@@ -222,14 +216,12 @@ def gram_sweep(
 @jit
 def _gram_sweep(
     matrix, products, gram, indices, values, order, slots, starts,
-    mixing, g, is_updated, positive, weights,
+    mixing, g, is_updated, positive, weights, atom_products, inner, eps, tiny,
 ):  # fmt: skip
     (m, n), width = products.shape, values.shape[1]
-    eps = np.finfo(matrix.dtype).eps
-    atom_products, inner = np.empty(n, matrix.dtype), np.empty(m, matrix.dtype)
     for j in order:
         users = slots[starts[j] : starts[j + 1]]
-        mixing_j, scale = mixing[j], _power_of_two(_gather(values, users))
+        mixing_j, scale = mixing[j], _power_of_two(_peak(values, users), tiny)
         for slot in users:
             i, w = slot // width, slot % width
             g[i, w] = weights[i] * values[i, w] / scale
