@@ -45,7 +45,9 @@ def precision(dtype: np.dtype) -> tuple[np.floating, np.integer]:
     return np.finfo(dtype).eps, bits.type(np.iinfo(bits).max)
 
 
-def work_space(m: int, width: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
+def work_space(
+    m: int, width: int, dtype: np.dtype
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Correlations with m atoms, the same memory as integers, and the rows of V; the
     coefficients c and the support.
 
