@@ -22,6 +22,7 @@ NAMES = (
     "omp",
     "ksvd",
     "online",
+    "latency",
     "lkdl-mnist",
     "exact-kernel",
     "fastfood",
