@@ -237,9 +237,10 @@ class Statistics(BlockSums):
 
     def fade(self, factor: float) -> Statistics:
         """Return the sums times `factor`, without the worst samples."""
+        is_scaled = factor != 1.0  # for one row the product would take most of the time
         return Statistics(
-            codes_gram=self.codes_gram * factor,
-            cross=self.cross * factor,
+            codes_gram=self.codes_gram * factor if is_scaled else self.codes_gram,
+            cross=self.cross * factor if is_scaled else self.cross,
             uses=self.uses,
             error=self.error * factor,
             n_samples=self.n_samples * factor,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes, Statistics
-from ..data.block_loop import map_blocks
+from ..data.block_loop import apply_rows, map_blocks
 from ..data.limits import at_work
 from ..data.missing import (
     fill_missing,
@@ -266,16 +266,17 @@ def code_and_sum(
         return statistics(dictionary, block, codes, block_weights)
 
     m, r = dictionary.weights.shape
-    result_bytes = 8 * m * (m + 2 * r)  # the sums, and the worst samples
-    row_bytes = 4 * dictionary.row_bytes
-    total = sum_rows(
-        block_sums,
-        X,
-        row_bytes,
-        numbered=weights is not None,
-        result_bytes=result_bytes,
-        group_size=coder.group_size,
-    )
+    if type(X) is np.ndarray and 0 < len(X) <= PIECE_ROWS:  # as single rows of a stream
+        total = apply_rows(block_sums, X, slice(0, len(X)))
+    else:
+        total = sum_rows(
+            block_sums,
+            X,
+            row_bytes=4 * dictionary.row_bytes,
+            numbered=weights is not None,
+            result_bytes=8 * m * (m + 2 * r),  # the sums, and the worst samples
+            group_size=coder.group_size,
+        )
     if weights is not None:  # model files hold whole counts
         total = replace(total, uses=np.floor(total.uses).astype(np.int64))
     astype, dtype = namespace(total.cross).astype, dictionary.weights.dtype

@@ -63,6 +63,11 @@ class Checkpoint:
         return cls(path, {"parameters": fit_facts, "data": digests}, options.checkpoint)
 
     @property
+    def has_file(self) -> bool:
+        """Whether states are written at all."""
+        return self._path is not None
+
+    @property
     def done(self) -> bool:
         """Whether the fit was finished, so that its result is in the file."""
         return self.state is not None and self.state["done"]

@@ -182,7 +182,8 @@ def iterate(
             monitor.resume(state["history"])
 
     def keep(is_finished: bool = False) -> None:
-        checkpoint.keep(is_finished, history=monitor.history, **alternation.state())
+        if checkpoint.has_file:
+            checkpoint.keep(is_finished, history=monitor.history, **alternation.state())
 
     n_end = 0 if checkpoint.done else monitor.max_iter
     row_counter = nullcontext if X is None else monitor.row_counter(X)

@@ -160,9 +160,7 @@ code_cross = Operation(updates_reference.code_cross, _check_code_rows)
 subtract_codes = Operation(updates_reference.subtract_codes, torch="reference")
 ksvd_sweep = Operation(updates_reference.ksvd_sweep, torch="reference")
 gram_sweep = Operation(updates_reference.gram_sweep, torch="reference")
-block_sweep = Operation(
-    updates_reference.block_sweep, _check_block, torch="reference"
-)
+block_sweep = Operation(updates_reference.block_sweep, _check_block, torch="reference")
 masked_ksvd_sweep = Operation(
     updates_reference.masked_ksvd_sweep, _check_swept, torch="reference"
 )

@@ -13,7 +13,7 @@ from ..numerics.arrays import index_like, namespace
 from ..numerics.scaling import least_energy, peaks, power_of_two
 from .replace import LIMITS, refresh_from
 
-BLOCK = 32  # atoms of a sweep whose residuals come from one matrix product
+BLOCK = 64  # atoms of a sweep whose residuals come from one matrix product
 
 
 class CoordinateUpdate(AtomUpdate):
@@ -72,9 +72,9 @@ def coordinate_sweep(
         largest = peaks(gram, 1)
         scale = power_of_two(xp.maximum(largest, peaks(residuals, 1)))
         # smaller sums have lost digits and are set to 0
-        has_digits = largest > least_energy(atoms)
-        gram = xp.where(has_digits, gram / scale, 0.0)
-        residuals = xp.where(has_digits, residuals / scale, 0.0) - gram @ atoms
+        inverse_scale = xp.where(largest > least_energy(atoms), 1 / scale, 0.0)
+        gram = gram * inverse_scale
+        residuals = residuals * inverse_scale - gram @ atoms
         gains = block_sweep(residuals, gram[:, block], block_atoms)
         atoms[block] = block_atoms
         decrease += 2 * float(xp.sum(gains * scale[:, 0]))
