@@ -266,8 +266,8 @@ def code_and_sum(
         return statistics(dictionary, block, codes, block_weights)
 
     m, r = dictionary.weights.shape
-    if type(X) is np.ndarray and 0 < len(X) <= PIECE_ROWS:  # as single rows of a stream
-        total = apply_rows(block_sums, X, slice(0, len(X)))
+    if type(X) is np.ndarray and len(X) == 1:  # one block, in streams of single rows
+        total = apply_rows(block_sums, X, slice(0, 1))
     else:
         total = sum_rows(
             block_sums,
