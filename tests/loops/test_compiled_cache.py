@@ -137,3 +137,10 @@ def test_a_change_of_another_file_compiles_loops_again(tmp_path):
     after = times_of_files(cache)
     indices = [file for file in before if file.suffix == ".nbi"]
     assert indices and all(after[index] > before[index] for index in indices)
+
+
+def test_compilation_is_logged_once_and_only_where_there_is_one(tmp_path):
+    script = "import logging\nlogging.basicConfig(level=logging.INFO)\n" + FIT
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    assert run(script, environment)[1].count("compiling loops") == 1
+    assert "compiling loops" not in run(script, environment)[1]

@@ -10,6 +10,7 @@ damaged or was made from other sources, and replaces that file.
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Callable
@@ -39,10 +40,13 @@ class _Cache(FunctionCache):
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            loaded = super().load_overload(sig, target_context)
         except Exception:  # a damaged or outdated pickle can raise anything
             self._replace_index()
-            return None
+            loaded = None
+        if loaded is None:
+            _log_compilation()
+        return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -56,6 +60,14 @@ class _Cache(FunctionCache):
             self.flush()
         except Exception as error:
             _warn(f"could not be loaded from {self.cache_path} ({error!r})")
+
+
+@cache
+def _log_compilation() -> None:
+    """Say once in a process why its first call takes longer."""
+    logging.getLogger("kernlets").info(
+        "compiling loops, which takes seconds and happens once on this machine"
+    )
 
 
 @cache
