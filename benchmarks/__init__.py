@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "omp",
+    "lasso",
     "ksvd",
     "online",
     "latency",

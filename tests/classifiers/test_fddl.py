@@ -233,7 +233,7 @@ def test_without_fisher_term_codes_are_a_lasso(xp, rng):
     X, atoms, codes = problem(rng)
     Q = atoms @ atoms.T * (1 + (OWNERS[:, None] == OWNERS))
     corr = X @ atoms.T * (1 + (LABELS[:, None] == OWNERS))
-    expected, _ = reference.lasso(Q, corr, 0.15, False, 10_000, 1e-12)
+    expected, _ = reference.descend(Q, corr, 0.15, False, 10_000, 1e-12)
     given = [xp.asarray(A) for A in (X, atoms, codes)]
     steps = CodeDescent(*given, LAYOUT, Penalties(0.3, 0.0, 1.0, len(X)))
     steps.run(5000, 0.0)

@@ -144,13 +144,25 @@ def test_omp_survives_zero_signals_ties_and_repeated_atoms(library, rng, dtype):
     assert np.abs(left).max() < (1e-10 if dtype == np.float64 else 1e-4)
 
 
+def lasso_codes(library, gram, corr, *parameters):
+    """Dense codes of `lasso`, and which of them have converged."""
+    indices, values, explained, converged = call(
+        library, "lasso", gram, corr, *parameters
+    )
+    codes = dense(indices, values, len(gram)).astype(values.dtype)
+    expected = np.sum(codes * (2 * corr - codes @ gram), axis=1)
+    tolerance = 100 * np.finfo(corr.dtype).eps * max(1, np.abs(expected).max())
+    np.testing.assert_allclose(explained, expected, atol=tolerance)
+    return codes, converged
+
+
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_lasso_meets_the_optimality_conditions(library, rng, positive, dtype):
     X, atoms = problem(rng, dtype=dtype)
     gram, corr, _ = products(X, atoms)
     tol = 8 * np.finfo(dtype).eps  # as fine as the dtype allows
-    codes, _ = call(library, "lasso", gram, corr, 0.3, positive, 5000, float(tol))
+    codes, _ = lasso_codes(library, gram, corr, 0.3, positive, 5000, float(tol))
     slope = corr - codes @ gram
     tolerance = 1e-10 if dtype == np.float64 else 1e-4
     assert codes.dtype == dtype
@@ -167,10 +179,10 @@ def test_lasso_leaves_atoms_that_are_zero_alone(library, rng):
     X, atoms = problem(rng, n=10)
     atoms[4] = 0
     gram, corr, _ = products(X, atoms)
-    codes, _ = call(library, "lasso", gram, corr, 0.3, False, 5000, 1e-12)
+    codes, _ = lasso_codes(library, gram, corr, 0.3, False, 5000, 1e-12)
     rest = np.delete(np.arange(30), 4)
     part = corr[:, rest], 0.3, False, 5000, 1e-12
-    expected, _ = lasso_reference.lasso(gram[np.ix_(rest, rest)], *part)
+    expected, _ = lasso_reference.descend(gram[np.ix_(rest, rest)], *part)
     assert not codes[:, 4].any()
     np.testing.assert_allclose(codes[:, rest], expected, atol=1e-10)
 
@@ -180,7 +192,7 @@ def test_lasso_is_scikit_learns(library, rng):
 
     X, atoms = problem(rng, n=10)
     gram, corr, _ = products(X, atoms)
-    codes, _ = call(library, "lasso", gram, corr, 0.2, False, 5000, 1e-9)
+    codes, _ = lasso_codes(library, gram, corr, 0.2, False, 5000, 1e-9)
     peer = Lasso(alpha=0.2 / X.shape[1], fit_intercept=False, tol=1e-12, max_iter=10**5)
     np.testing.assert_allclose(codes, peer.fit(atoms.T, X.T).coef_, atol=1e-6)
 
@@ -489,29 +501,34 @@ def test_omp_of_correlations_whose_squares_overflow(library, rng, scale):
     assert np.isnan(found[2]).all() if scale > 1 else np.isfinite(found[2]).all()
 
 
+@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("value", NASTY)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_lasso_of_what_is_no_number_is_nan(library, rng, dtype, value):
+def test_lasso_of_what_is_no_number_is_nan(library, rng, dtype, value, positive):
     X, atoms = problem(rng, n=8, dtype=dtype)
     gram, corr, _ = products(X, atoms)
-    expected, _ = call(library, "lasso", gram, corr, 0.3, False, 500, 1e-6)
+    expected = call(library, "lasso", gram, corr, 0.3, positive, 500, 1e-6)
     corr[3, 17] = value
-    found, _ = call(library, "lasso", gram, corr, 0.3, False, 500, 1e-6)
-    assert np.isnan(found[3]).all()
-    np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(expected, 3, 0))
+    results = call(library, "lasso", gram, corr, 0.3, positive, 500, 1e-6)
+    assert np.isnan(results[2][3]) and (results[0][3] == -1).all()
+    complete = [dense(*those[:2], 30) for those in (results, expected)]
+    np.testing.assert_array_equal(*[np.delete(codes, 3, 0) for codes in complete])
 
 
 @pytest.mark.parametrize("positive", [False, True])
 def test_lasso_in_step_takes_the_steps_of_each_sample_alone(rng, positive):
     """What a GPU does, here on the processor: the same codes, also when time is up."""
     torch = pytest.importorskip("torch", reason="torch is not installed")
+    from kernlets.loops.lasso import numba_descent
     from kernlets.loops.lasso.torch import lasso_in_step
 
     X, atoms = problem(rng, n=40, p=8, m=15)
     gram, corr, _ = products(X, atoms)
     both = torch.as_tensor(gram), torch.as_tensor(corr)
     for max_iter in (1, 2, 30, 2000):
-        expected = call("numba", "lasso", gram, corr, 0.1, positive, max_iter, 1e-6)
+        expected = np.zeros_like(corr), np.zeros(len(corr), bool)
+        problem_ = gram, corr, 0.1, positive, max_iter, 1e-6
+        numba_descent.lasso_samples(*problem_, *expected)
         found = lasso_in_step(*both, 0.1, positive, max_iter, 1e-6)
         np.testing.assert_allclose(found[0], expected[0], atol=1e-11)
         np.testing.assert_array_equal(found[1], expected[1])
@@ -524,10 +541,10 @@ def test_lasso_says_which_codes_have_converged(library, rng):
     X, atoms = problem(rng, n=20)
     gram, corr, _ = products(X, atoms)
     corr[5] = 0
-    codes, few = call(library, "lasso", gram, corr, 0.05, False, 2, 1e-6)
-    best, all_of_them = call(library, "lasso", gram, corr, 0.05, False, 20_000, 1e-6)
+    codes, few = lasso_codes(library, gram, corr, 0.05, False, 2, 1e-6)
+    best, all_of_them = lasso_codes(library, gram, corr, 0.05, False, 20_000, 1e-6)
     assert few[5] and not few.all() and all_of_them.all()
-    assert not call(library, "lasso", gram, corr, 0.05, False, 0, 1e-6)[1].any()
+    assert not lasso_codes(library, gram, corr, 0.05, False, 0, 1e-6)[1].any()
     np.testing.assert_allclose(codes[few], best[few], atol=1e-4)
 
 
@@ -536,8 +553,8 @@ def test_lasso_that_has_no_minimum_ends_and_says_so(library, rng, dtype):
     """An indefinite Gram matrix, as a kernel that is not positive may give."""
     gram = np.array([[1, 1.5], [1.5, 1]], dtype)
     corr = np.array([[1, 0.4], [0.05, 0.02]], dtype)
-    found, _ = call(library, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
-    assert np.isnan(found[0]).all() and (found[1] == 0).all()
+    found = call(library, "lasso", gram, corr, 0.1, False, 10**6, 1e-6)
+    assert np.isnan(found[2][0]) and found[2][1] == 0 and (found[0] == -1).all()
 
 
 @pytest.mark.parametrize("exact", [False, True])

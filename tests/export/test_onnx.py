@@ -245,6 +245,8 @@ def test_an_odd_number_of_waves(k):
         Threshold(2.0),
         Threshold(2.0, "hard"),
         Threshold(kind="top-k", n_nonzero_coefs=3),
+        Threshold(2.0, positive=True),
+        Threshold(kind="top-k", n_nonzero_coefs=3, positive=True),
         OMP(tol=5.0),
         OMP(4, tol=1.0),
     ],

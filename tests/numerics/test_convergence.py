@@ -198,11 +198,11 @@ def test_a_number_of_iterations_without_a_tolerance_is_no_promise(X):
 
 
 def test_coherent_atoms_are_no_silent_failure():
-    """100 digits as atoms: 1000 passes are not enough; the default number is."""
+    """100 digits as atoms: ten passes are not enough; the default number is."""
     X = load_digits().data[:110]
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     dictionary, new = ExplicitDictionary(X[:100]), X[100:]
-    few = Lasso(0.01, max_iter=1000)
+    few = Lasso(0.01, max_iter=10)
     assert len(convergence_warnings(encode, dictionary, few, new)) == 1
     coder = Lasso(0.01)
     assert not convergence_warnings(encode, dictionary, coder, new)
@@ -211,7 +211,7 @@ def test_coherent_atoms_are_no_silent_failure():
     peer = PeerLasso(0.01 / p, fit_intercept=False, max_iter=10**6, tol=1e-14)
     for x, code in zip(new, codes, strict=True):
         best = peer.fit(X[:100].T, x).coef_
-        assert cost(x, X[:100], code) <= cost(x, X[:100], best) * (1 + 1e-4)
+        assert cost(x, X[:100], code) <= cost(x, X[:100], best) * (1 + 2e-6)
 
 
 def mask_errors_of_digits(X, y):

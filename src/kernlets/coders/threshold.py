@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
+from sklearn.base import clone
+
 from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, StrOptions
 from ..contracts import Array, SparseCoder, SparseCodes
 from ..loops.codes import pack, refuse_unbounded, squared_residual
@@ -26,6 +28,9 @@ class Threshold(SparseCoder):
         Shrink correlations by the threshold, drop those below it, or keep the largest.
     n_nonzero_coefs : int, optional
         Number of coefficients that "top-k" keeps.
+    positive : bool, default=False
+        Whether codes must be non-negative: negative correlations count as zero. For
+        orthonormal atoms the codes are the best non-negative ones.
 
     Examples
     --------
@@ -44,6 +49,7 @@ class Threshold(SparseCoder):
         "alpha": [NOT_NEGATIVE],
         "kind": [StrOptions({"soft", "hard", "top-k"})],
         "n_nonzero_coefs": [AT_LEAST_1, None],
+        "positive": ["boolean"],
     }
 
     def __init__(
@@ -52,10 +58,12 @@ class Threshold(SparseCoder):
         kind: Literal["soft", "hard", "top-k"] = "soft",
         *,
         n_nonzero_coefs: int | None = None,
+        positive: bool = False,
     ) -> None:
         self.alpha = alpha
         self.kind = kind
         self.n_nonzero_coefs = n_nonzero_coefs
+        self.positive = positive
 
     def solve(self, gram: Array, corr: Array, energy: Array) -> SparseCodes:
         codes = self._shrink(corr)
@@ -69,11 +77,12 @@ class Threshold(SparseCoder):
         much less, and ½ alpha²‖γ‖₀ likewise.
         """
         power = {"soft": 1.0, "hard": 0.5}.get(self.kind, 0.0)
-        alpha, count = self.alpha * share**power, self.n_nonzero_coefs
-        return Threshold(alpha, self.kind, n_nonzero_coefs=count)._shrink
+        return clone(self).set_params(alpha=self.alpha * share**power)._shrink
 
     def _shrink(self, corr: Array) -> Array:
         xp = namespace(corr)
+        if self.positive:
+            corr = xp.clip(corr, 0, None)
         magnitudes, zero = xp.abs(corr), xp.zeros_like(corr)
         if self.kind == "top-k":
             order = xp.argsort(magnitudes, axis=1, descending=True, stable=True)

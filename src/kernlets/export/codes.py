@@ -219,6 +219,8 @@ def sparse_codes(coder: Any, products: AtomProducts) -> CodedRows:
 
 
 def _threshold_codes(coder: Threshold, corr: Value) -> Value:  # (n, m)
+    if coder.positive:
+        corr = corr.at_least(0.0)
     magnitudes = corr.abs()
     if coder.kind == "soft":
         shrunk = (magnitudes - float(coder.alpha)).at_least(0.0)

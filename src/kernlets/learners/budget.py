@@ -303,6 +303,11 @@ class BudgetKernelDL(KernelAtoms, DictionaryLearner):
         coder = super()._coder(n_atoms, n_features)
         if not isinstance(coder, (Lasso, OMP)):
             raise ValueError(f"coder={self.coder!r} must be 'lasso' or 'omp'")
+        if isinstance(coder, Lasso) and coder.l1_ratio != 1:
+            raise ValueError(
+                f"coder={self.coder!r}: on a budget codes are penalised by the l1 norm "
+                "alone: set l1_ratio=1"
+            )
         return coder
 
     def _check_new_samples(self, X: Any) -> Array:

@@ -22,6 +22,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.scaling import all_finite, quiet
 from .table import code_cross, code_gram
+from .updates.reference import code_slots
 
 EXCESS = 1e4  # a code that explains this many times the energy has diverged
 
@@ -150,9 +151,15 @@ def squared_residual(
 
     The result is NaN where a code explains far more than the energy: it has diverged.
     """
-    xp = namespace(corr)
     with quiet():
-        explained = xp.sum(codes * (2 * corr - codes @ gram), axis=1)
+        explained = namespace(corr).sum(codes * (2 * corr - codes @ gram), axis=1)
+    return unexplained(energy, explained)
+
+
+def unexplained(energy: Array, explained: Array) -> Array:  # (n,), (n,) -> (n,)
+    """Return energy − explained, never below zero, and NaN as `squared_residual`."""
+    xp = namespace(energy)
+    with quiet():
         tiny = float(xp.finfo(explained.dtype).smallest_normal)
         is_possible = xp.isfinite(explained) & (explained <= EXCESS * energy + tiny)
         return xp.where(is_possible, xp.clip(energy - explained, 0, None), np.nan)
@@ -183,11 +190,5 @@ def side_by_side(dictionary_codes: list[SparseCodes]) -> SparseCodes:
 
 def pack(dense: Array, residual: Array | None) -> SparseCodes:
     """Turn dense codes into sparse codes of fixed width, ordered by atom."""
-    xp = namespace(dense)
-    is_nonzero = dense != 0
-    width = max(1, int(xp.max(xp.sum(xp.astype(is_nonzero, xp.int64), axis=1))))
-    # a stable sort on "is zero" moves the non-zeros to the front and keeps their order
-    order = xp.argsort(xp.astype(~is_nonzero, xp.int8), axis=1, stable=True)[:, :width]
-    values = xp.take_along_axis(dense, order, axis=1)
-    indices = xp.where(values != 0, order, UNUSED)
+    indices, values = code_slots(dense)
     return SparseCodes(indices, values, dense.shape[1], residual)

@@ -17,7 +17,6 @@ from ..base.estimator import NAMED, NamedParts
 from ..coders import OMP
 from ..contracts import Array
 from ..loops.budget.types import BudgetPursuit, Rules
-from ..loops.lasso.reference import lasso_tol
 from ..numerics.arrays import eps
 from ..sklearn_base import BaseEstimator
 from .admission import Admission, as_admission
@@ -159,7 +158,7 @@ def pursuit_of(coder: Any, like: Array) -> BudgetPursuit:
     if isinstance(coder, OMP):
         n_nonzero, tol = coder.width(like.shape[1]), float(coder.tol or 0)
         return BudgetPursuit(n_nonzero, 0.0, False, 0, tol)
-    tol = lasso_tol(float(coder.tol), like)
+    tol = float(coder.tol)
     return BudgetPursuit(
         0, float(coder.alpha), bool(coder.positive), int(coder.max_iter), tol
     )

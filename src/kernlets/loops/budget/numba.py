@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiled import jit
-from ..lasso.numba import lasso_samples
+from ..lasso.numba_descent import lasso_samples
 from ..omp.numba import omp_samples, precision, work_space
 from .numba_anchors import (
     append_anchor,
@@ -157,7 +157,7 @@ def _code_sample(stock, size, k_xx, pursuit, scratch):
     code[:] = 0
     if pursuit.width == 0:
         lasso_samples(
-            stock.gram, scratch.corr.copy(), pursuit.alpha, pursuit.positive,
+            stock.gram, scratch.corr, pursuit.alpha, pursuit.positive,
             pursuit.max_iter, pursuit.tol, scratch.codes, scratch.converged,
         )  # fmt: skip
     else:

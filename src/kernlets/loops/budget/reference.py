@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..lasso.reference import lasso
+from ..lasso.reference import descend
 from ..omp.reference import omp
 from ..updates.reference import densify
 from .types import ERROR, MERGE, SPOILED, BudgetOutcome, BudgetPursuit, Rules, Stock
@@ -66,7 +66,7 @@ def _code_sample(
 ) -> tuple[np.ndarray, bool]:
     """Code a sample; return the code and whether it has converged."""
     if pursuit.width == 0:
-        codes, converged = lasso(
+        codes, converged = descend(
             gram,
             corr[None],
             pursuit.alpha,

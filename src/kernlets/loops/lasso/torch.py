@@ -7,13 +7,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..updates.reference import code_slots
+from .reference import FAINT, ROUNDING
+
 FEW_CODES = 10**6  # entries up to which the lasso of a GPU's rows runs on the host
 
 
 def lasso(
     gram: Tensor, corr: Tensor, alpha: float, positive: bool, max_iter: int, tol: float
-) -> tuple[Tensor, Tensor]:
-    """Coordinate descent: by the compiled loop in host memory, in step on a GPU.
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The compiled loop in host memory, coordinate descent in step on a GPU.
 
     On a GPU each atom of a pass is a few calls, however many samples there are. The
     loop on the host is faster where there are few samples.
@@ -22,10 +25,15 @@ def lasso(
         from .numba import lasso as numba_lasso
 
         host_arrays = gram.detach().cpu().numpy(), corr.detach().cpu().numpy()
-        codes, converged = numba_lasso(*host_arrays, alpha, positive, max_iter, tol)
-        results = torch.from_numpy(codes), torch.from_numpy(converged)
-        return results[0].to(corr.device), results[1].to(corr.device)
-    return lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
+        results = numba_lasso(*host_arrays, alpha, positive, max_iter, tol)
+        indices, values, explained, converged = [
+            torch.from_numpy(result).to(corr.device) for result in results
+        ]
+        return indices.long(), values, explained, converged
+    codes, converged = lasso_in_step(gram, corr, alpha, positive, max_iter, tol)
+    explained = (codes * (2 * corr - codes @ gram)).sum(dim=1)
+    codes = codes.masked_fill(~explained.isfinite()[:, None], 0)
+    return *code_slots(codes), explained, converged
 
 
 def lasso_in_step(
@@ -43,22 +51,26 @@ def lasso_in_step(
     codes, rows = torch.zeros_like(corr), torch.arange(len(corr), device=corr.device)
     converged = torch.zeros_like(rows, dtype=torch.bool)
     corr_residual, code = corr.clone(), codes.clone()
-    tolerance, n_passes = tol * corr.abs().amax(dim=1), rows * 0
+    n_passes, largest_corr = rows * 0, corr.abs().amax(dim=1)
+    asked = tol * (FAINT * largest_corr).clamp(min=alpha)
+    tolerance = asked.maximum(ROUNDING * torch.finfo(corr.dtype).eps * largest_corr)
     while len(rows) and max_iter > 0:
         visits = torch.ones_like(code)
-        moves = _lasso_pass(gram, corr_residual, code, all_atoms, visits, alpha, shrink)
+        violations = _lasso_pass(
+            gram, corr_residual, code, all_atoms, visits, alpha, shrink
+        )
         n_passes += 1
-        is_moving, visits = moves > tolerance, (code != 0).to(code.dtype)
+        is_moving, visits = violations > tolerance, (code != 0).to(code.dtype)
         has_converged = ~is_moving
         active_atoms = visits[is_moving].any(dim=0).nonzero()[:, 0].tolist()
         is_moving = is_moving & (n_passes < max_iter)
         while bool(is_moving.any()):
             visits = visits * is_moving[:, None]
-            moves = _lasso_pass(
+            violations = _lasso_pass(
                 gram, corr_residual, code, active_atoms, visits, alpha, shrink
             )
             n_passes += is_moving
-            is_moving = is_moving & (moves > tolerance) & (n_passes < max_iter)
+            is_moving = is_moving & (violations > tolerance) & (n_passes < max_iter)
         codes[rows], converged[rows] = code, has_converged
         continuing = (~has_converged & (n_passes < max_iter)).nonzero()[:, 0]
         corr_residual, code = corr_residual[continuing], code[continuing]
@@ -77,8 +89,8 @@ def _lasso_pass(
     alpha: float,
     shrink: Callable[[Tensor, float], Tensor],
 ) -> Tensor:  # (n,)
-    """One pass over some atoms, for all samples at once; the largest moves."""
-    largest_moves = torch.zeros_like(corr_residual[:, 0])
+    """One pass over some atoms, for all samples at once; the largest violations."""
+    violations = torch.zeros_like(corr_residual[:, 0])
     for j in atoms:
         gram_j, old_coefs = gram[j], code[:, j]
         delta = (
@@ -88,8 +100,8 @@ def _lasso_pass(
         delta = delta * visits[:, j]
         code[:, j] += delta
         corr_residual.addr_(delta, gram_j, alpha=-1)
-        largest_moves = torch.maximum(largest_moves, delta.abs())
-    return largest_moves
+        violations = torch.maximum(violations, delta.abs() * gram_j[j])
+    return violations
 
 
 def _one_sided(value: Tensor, alpha: float) -> Tensor:

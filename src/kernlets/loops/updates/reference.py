@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from array_api_compat import device
 
-from ...contracts import Array
+from ...contracts import UNUSED, Array
 from ...numerics.arrays import double, eps, namespace, zeros
 
 ALTERNATIONS = 10  # steps towards the best non-negative rank-one fit
@@ -41,6 +41,18 @@ def densify(indices: Array, values: Array, m: int) -> Array:  # (n, m)
     rows = xp.arange(n, device=device(indices))[:, None]
     dense[rows, xp.where(indices >= 0, indices, m)] = values
     return dense[:, :m]
+
+
+def code_slots(codes: Array) -> tuple[Array, Array]:  # (n, m) -> (n, width) twice
+    """The atoms of dense codes, in the order of their numbers, and the coefficients."""
+    xp = namespace(codes)
+    is_nonzero = codes != 0
+    counts = xp.sum(xp.astype(is_nonzero, xp.int64), axis=1)
+    width = max(1, int(xp.max(counts))) if codes.shape[0] else 1
+    # a stable sort on "is zero" moves the non-zeros to the front and keeps their order
+    order = xp.argsort(xp.astype(~is_nonzero, xp.int8), axis=1, stable=True)[:, :width]
+    values = xp.take_along_axis(codes, order, axis=1)
+    return xp.where(values != 0, order, UNUSED), values
 
 
 @np.errstate(all="ignore")
