@@ -80,7 +80,13 @@ def _solve_in_double(gram, corr, *parameters):
     gram, corr = gram.astype(np.float64), corr.astype(np.float64)
     rounding = 4 * np.sqrt(len(gram)) * np.finfo(np.float32).eps
     np.fill_diagonal(gram, np.diagonal(gram) * (1 + rounding))
-    return lasso(gram, corr, *parameters)
+    indices, values, explained, converged = lasso(gram, corr, *parameters)
+    with np.errstate(over="ignore"):
+        values, explained = values.astype(np.float32), explained.astype(np.float32)
+    is_infinite = ~(np.isfinite(explained) & np.isfinite(values).all(axis=1))
+    indices[is_infinite], values[is_infinite] = UNUSED, 0
+    explained[is_infinite] = np.nan
+    return indices, values, explained, converged
 
 
 def _widen(rows, width):
@@ -171,6 +177,7 @@ def active_set_samples(
         is_finite &= abs(total) < np.inf
         sizes[i], explained[i] = t, total
         if not is_finite:
+            indices[i], values[i] = UNUSED, 0
             sizes[i], explained[i], converged[i] = 0, np.nan, True
     return len(corr)
 
