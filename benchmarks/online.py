@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from .harness.skip import Skip, require
+from .harness.timing import Stopwatch
 from .peers.spec import SEED, Benchmark, Case, Figures, Method, Target
 from .pictures import set12
 
@@ -92,11 +93,12 @@ class Online(Method):
         """Return the atoms after each of the times."""
         X, learn = self.problem.X, self.learn()
         atoms, reached = self.problem.start, []
-        begin = time.perf_counter()
+        clock = Stopwatch()
         for number in count():
             place = number % (len(X) // BATCH) * BATCH
-            more = learn(X[place : place + BATCH])
-            passed = time.perf_counter() - begin
+            batch = X[place : place + BATCH]
+            more = clock("learning", partial(learn, batch))
+            passed = clock.seconds["learning"]
             for _ in [s for s in self.problem.seconds[len(reached) :] if s < passed]:
                 reached.append(atoms)
             if len(reached) == len(self.problem.seconds):

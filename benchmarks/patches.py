@@ -180,9 +180,8 @@ class OfPatches(Benchmark):
         f"half of the pixels zero (lost) or NaN (missing), on the first {DAMAGED} test "
         "images; peers get means of pixels for NaN. Ours gets grey levels, the others "
         "rows without their own mean and of unit norm. Settings of ours were chosen on "
-        "parts of the training images of MNIST and USPS. Published for 60 000 images "
-        "of MNIST: 98.6 by a tuned SVM, 98.2 by LKDL. Accuracy in percent; seconds of "
-        "fit and prediction."
+        "parts of the training images of MNIST and USPS. Accuracy in percent; seconds "
+        "of fit and prediction."
     )
     grid = (
         {"data": "usps", "rows": 7291},

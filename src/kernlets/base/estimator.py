@@ -209,7 +209,12 @@ def _refuse_params_of_none(
 
 def check_fitted(estimator: Any) -> None:
     """Raise scikit-learn's error if nothing was fitted; its own check is slow."""
-    if not hasattr(estimator, "n_features_in_"):
+    tells_itself = getattr(estimator, "__sklearn_is_fitted__", None)
+    if tells_itself is None:
+        is_fitted = hasattr(estimator, "n_features_in_")
+    else:
+        is_fitted = tells_itself()
+    if not is_fitted:
         check_is_fitted(estimator)
 
 
