@@ -290,7 +290,8 @@ def test_ones_change_no_bit_and_zeros_leave_out(name):
 
 
 def test_every_estimator_that_learns_takes_weights():
-    without = {"AutoDictionaryClassifier"}  # folds would share repeated samples
+    # a choice by rows that are left out would see copies of these among the others
+    without = {"AutoDictionaryClassifier", "ImageClassifier", "KernelRidgeClassifier"}
     for Estimator in registry.estimators():
         learns = is_classifier(Estimator()) or Estimator in LEARNERS.values()
         takes = "sample_weight" in inspect.signature(Estimator.fit).parameters
