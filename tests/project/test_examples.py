@@ -28,6 +28,11 @@ SMALLER = {
         "StratifiedKFold(5,": "StratifiedKFold(2,",
         "n_landmarks=0.3": "n_landmarks=30",
     },
+    "plot_patches.py": {
+        "ImageClassifier(random_state=0).fit(X, y)": (
+            "ImageClassifier(random_state=0).fit(X[:150], y[:150])"
+        ),
+    },
     "plot_budget.py": {"BLOCK, N_BLOCKS = 200, 120": "BLOCK, N_BLOCKS = 50, 14"},
     "plot_denoise.py": {
         "X, clean = digits.X_train, ": "X, clean = digits.X_train[:150], ",

@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
@@ -169,8 +169,9 @@ class KernelRidgeClassifier(ScoreVoting):
         anchor_rows = _random_rows(X, self._n_anchors(X), rng)
         indices = index_like(anchor_rows, X)
         anchors = self.kernel_.take(X, indices)
-        W = _host_matrix(self.kernel_, X[indices], anchors)
-        if len(anchor_rows) == X.shape[0]:
+        has_all = len(anchor_rows) == X.shape[0]
+        W = _host_matrix(self.kernel_, X if has_all else X[indices], anchors)
+        if has_all:
             W[np.diag_indices_from(W)] += self.alpha_
             A = _solve(W, Y)
         else:
@@ -269,7 +270,9 @@ def _normal_equations(
 def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Solve A Z = B for a positive definite A, which is overwritten."""
     with threads_if_large(len(A)):
-        return solve(A, B, assume_a="pos", overwrite_a=True, check_finite=False)
+        # the transpose is A in the order of LAPACK, which makes no copy of it
+        factor = cho_factor(A.T, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, B, check_finite=False)
 
 
 def _random_rows(X: Array, n: int, rng: np.random.Generator) -> np.ndarray:
