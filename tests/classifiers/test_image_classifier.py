@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import RidgeClassifier
+from typer.testing import CliRunner
 
 from kernlets import (
     KSVD,
@@ -15,6 +16,7 @@ from kernlets import (
     load,
     save,
 )
+from kernlets.cli import app
 from kernlets.datasets import add_noise, drop_pixels
 
 SMALL = PatchDictionaryMap(3, KSVD(24, coder=OMP(1), max_iter=3), grid=3)
@@ -117,3 +119,22 @@ def test_files(model, digits, tmp_path):
     damaged = drop_pixels(digits.X_test[:30], 0.5, 0, np.nan)
     expected = model.decision_function(damaged)
     np.testing.assert_array_equal(loaded.decision_function(damaged), expected)
+
+
+def test_command_line(tmp_path, monkeypatch):
+    """Folders of images that are not square, with a folder for each class."""
+    Image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for number in range(24):
+        folder = tmp_path / "faces" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = 99 * rng.random((10, 8)) + 99 * (np.arange(8) % (2 + number % 2) == 0)
+        Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{number}.png")
+    options = "--method image-classifier --scale none --set image_shape=10,8"
+    command = f"fit faces -m faces.kernlets {options} --set robust=False"
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == 0, done.output
+    assert "of patches" in done.output
+    done = CliRunner().invoke(app, ["score", "faces.kernlets", "faces"])
+    assert "1.0000" in done.output

@@ -62,6 +62,10 @@ def fitted_learners(model: Any) -> list[Any]:
 def atoms_text(model: Any) -> str:
     """Say how many atoms the dictionaries of a model have."""
     learners = fitted_learners(model)
+    if hasattr(learners[0], "patches_"):
+        return f"{len(learners[0].patches_.components_)} of patches"
+    if not hasattr(learners[0], "dictionary_") and not hasattr(learners[0], "atoms_"):
+        return "none"
     if not hasattr(learners[0], "dictionary_"):  # `SampledDictionaries`
         return "{1} in each of {0} dictionaries".format(*learners[0].atoms_.shape)
     counts = [learner.dictionary_.n_atoms for learner in learners]
