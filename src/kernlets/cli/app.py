@@ -220,6 +220,7 @@ def fit(
         keep=tuple(keep or ()),
         columns=columns,
         drop=drop,
+        quiet=quiet,
     )
     check_checkpoints(checkpoint, resume, (data, test, model))
     with session(memory, threads, device, checkpoint, scheduler):

@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 
 from ..base.pipelines import last_step, steps_of, takes_missing
 from ..base.row_names import set_row_names
+from ..classifiers import AutoDictionaryClassifier
 from ..data.block_loop import report_rows_to
 from ..data.missing import has_missing
 from ..data.rows import count_rows
@@ -122,12 +123,14 @@ def fit_with_progress(
     n_iter = getattr(learner, "max_iter", 1)
     if not isinstance(n_iter, int):
         n_iter = 1  # fit will refuse it
-    total = n_rows and n_rows * n_iter
+    total, title = n_rows and n_rows * n_iter, "learning"
+    if isinstance(last_step(model), AutoDictionaryClassifier):
+        total, title = None, "searching"
     with rows_progress("fitting", total, quiet) as bar, report_rows_to(bar.advance):
         for name, step in model.steps[:-1] if isinstance(model, Pipeline) else ():
             bar.begin(name)
             X = step.fit_transform(X, y)
-        bar.begin("learning", total)
+        bar.begin(title, total)
         last_step(model).fit(X, y)
 
 

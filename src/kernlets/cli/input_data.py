@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,6 +92,7 @@ class Source:
     keep: tuple[str, ...] | None = None  # features that look like row numbers
     columns: tuple[str, ...] | None = None  # the only features
     drop: tuple[str, ...] | None = None  # columns that are no features
+    quiet: bool = False  # whether no progress is shown
 
     @property
     def name(self) -> str:
@@ -111,7 +113,7 @@ class Source:
         source = self
         if expected is not None:  # the columns were chosen when the model was fitted
             source = replace(self, keep=None, columns=columns.names, drop=None)
-        with as_file(self.path) as path:
+        with as_file(self.path) as path, rows_progress("reading", None, self.quiet):
             rows = replace(source, path=path)._open_table(columns.allow_missing)
         n_features = count_features(rows)
         if expected is not None and n_features != expected.n_features:
@@ -341,10 +343,15 @@ def rows_progress(
         yield rows
 
 
-def make_bar(quiet: bool, *speed: ProgressColumn) -> Progress:
-    """Make a bar that shows nothing where standard error is no terminal."""
+COMPILING = "compiling loops for this machine (once, takes some seconds)"
+
+
+@contextmanager
+def make_bar(quiet: bool, *speed: ProgressColumn) -> Iterator[Progress]:
+    """Yield a bar, and say if loops are compiled; on a terminal, unless it is quiet."""
     console = Console(stderr=True)
-    return Progress(
+    is_shown = console.is_terminal and not quiet
+    bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn("{task.percentage:>3.0f}%"),
@@ -354,5 +361,12 @@ def make_bar(quiet: bool, *speed: ProgressColumn) -> Progress:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=quiet or not console.is_terminal,
+        disable=not is_shown,
     )
+    with bar, ExitStack() as stack:
+        if is_shown:
+            from ..loops.compiled import report_compilation  # loads Numba
+
+            told = partial(console.print, COMPILING, style="dim", highlight=False)
+            stack.enter_context(report_compilation(told))
+        yield bar

@@ -19,13 +19,13 @@ from ..base.pipelines import before_last, last_step
 from ..base.row_names import row_name, row_names
 from ..classifiers import explain
 from ..data.check import check_rows
-from ..data.rows import apply_to_rows, count_rows, load_values
+from ..data.rows import apply_to_rows, count_rows, load_values, row_batches
 from ..datasets import Table
 from ..export import to_onnx
 from ..io.data_file import DataFileError, list_texts
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
-from .input_data import Columns, Source, apply_by_batches
+from .input_data import Columns, Source, apply_by_batches, rows_progress
 from .model_info import fitted_learners, load_model, show_facts, size_text
 from .output_files import (
     STANDARD_OUTPUT,
@@ -73,14 +73,21 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
             "--label, or with --method outliers"
         )
     rows = source.read(Columns.of_model(model))
-    blocks = apply_by_batches(np.asarray, rows, "reading")
-    first_rows = islice((row for block in blocks for row in block), n_rows)
-    for number, row in enumerate(first_rows):
-        name = number if rows.files is None else rows.files[number]
-        if is_outlier_detector(model):
-            typer.echo(f"row {name}: {_explain_outliers(model, row[None])[0]}")
-        else:
-            typer.echo(f"row {name}: {explain(model, row)}")
+    all_rows = (row for batch in row_batches(rows.X, n_rows) for row in to_numpy(batch))
+    first_rows = list(islice(all_rows, n_rows))
+    texts = []
+    with rows_progress("explaining", len(first_rows)) as bar:
+        for number, row in enumerate(first_rows):
+            name = number if rows.files is None else rows.files[number]
+            is_detector = is_outlier_detector(model)
+            why = (
+                _explain_outliers(model, row[None])[0]
+                if is_detector
+                else explain(model, row)
+            )
+            texts.append(f"row {name}: {why}")
+            bar.advance(1)
+    typer.echo("\n".join(texts))  # standard output belongs to the bar until it ends
 
 
 def _explain_outliers(model: Any, X: Any) -> list[Any]:
