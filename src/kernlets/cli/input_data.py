@@ -5,6 +5,7 @@ Progress is shown meanwhile, in bars on standard error when that is a terminal.
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 import tempfile
@@ -12,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -343,12 +343,20 @@ def rows_progress(
         yield rows
 
 
-COMPILING = "compiling loops for this machine (once, takes some seconds)"
+class _LogAboveBar(logging.Handler):
+    """Prints what the library logs, such as that loops are compiled, above a bar."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.INFO)
+        self.console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.console.print(record.getMessage(), style="dim", highlight=False)
 
 
 @contextmanager
 def make_bar(quiet: bool, *speed: ProgressColumn) -> Iterator[Progress]:
-    """Yield a bar, and say if loops are compiled; on a terminal, unless it is quiet."""
+    """Yield a bar with the log above it: on a terminal, unless it is quiet."""
     console = Console(stderr=True)
     is_shown = console.is_terminal and not quiet
     bar = Progress(
@@ -363,10 +371,14 @@ def make_bar(quiet: bool, *speed: ProgressColumn) -> Iterator[Progress]:
         transient=True,
         disable=not is_shown,
     )
-    with bar, ExitStack() as stack:
-        if is_shown:
-            from ..loops.compiled import report_compilation  # loads Numba
-
-            told = partial(console.print, COMPILING, style="dim", highlight=False)
-            stack.enter_context(report_compilation(told))
-        yield bar
+    log, handler = logging.getLogger("kernlets"), _LogAboveBar(console)
+    level = log.level
+    if is_shown:
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+    try:
+        with bar:
+            yield bar
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
