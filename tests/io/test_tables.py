@@ -247,8 +247,11 @@ def test_text_index_column_is_left_out(tmp_path: Path) -> None:
         ("a,b\n1,2\n\n3\n", "line 4 has 1 cells instead of 2"),
         ("a,b,label\n1,2,c\n3,4,5,d\n", "line 3 has 4 cells instead of 3"),
         ("a,b\n1,2,3\n", "names 2 columns but has 3"),
-        ("a,label\n1,c\n\n2,\n", "line 4 has no label: fill it in"),
-        ("a,label\n1,4\n2,nan\n3,5\n", "line 3 has no label: fill it in"),
+        ("a,label\n1,c\n\n2,\n", "line 4 has no label in column 'label': fill it in"),
+        (
+            "a,label\n1,4\n2,nan\n3,5\n",
+            "line 3 has no label in column 'label': fill it in",
+        ),
         ("label\nc\nd\n", "no column besides the labels"),
         ("a,b\n", "no rows of data"),
         ("\n\n", "no rows of data"),
