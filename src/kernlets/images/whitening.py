@@ -72,7 +72,7 @@ class PatchWhitening(FeatureMap):
     >>> from kernlets.images import PatchWhitening
     >>> patches = np.random.default_rng(0).random((500, 9)).cumsum(axis=1)
     >>> Z = PatchWhitening(regulariser=0).fit_transform(patches)
-    >>> bool(np.allclose(np.cov(Z.T), np.eye(8)))
+    >>> bool(np.allclose(np.cov(Z.T, bias=True), np.eye(8)))
     True
     """
 
