@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from benchmarks.harness.charts import bar_chart
@@ -9,46 +11,64 @@ from benchmarks.harness.html import Html, figure, html, paragraph, row, section,
 from benchmarks.harness.pictures import picture
 from kernlets.classifiers.explain import Explanation, SampleUse, explain
 
-from .methods import SAMPLES
+from .methods import TOLD_KERNEL
 from .trial import IMAGE_SHAPE, Corruption, DemoResult
 
-SHOWN = 8  # training digits
-DIGITS = 3
+SHOWN = 7  # training digits
+ZOOM = 4
 
 
 def reasons_section(result: DemoResult, corruption: Corruption) -> Html:
-    """Explanations of some corrupted digits; the first is misread if any is."""
-    X = corruption(result.data.X_test, result.plan.seeds[0])
-    chosen = _chosen(result, X)
+    """Explanations of a damaged digit that is read and of one that is misread."""
+    X = corruption.told(result.data.X_test, result.plan.seeds[0])
     return section(
         "Why this label",
         paragraph(
-            f"What `kernlets.explain` says of digits with {corruption}, for the method "
-            f"“{SAMPLES}”. Bars are squared residuals over the dictionaries of the ten "
-            "digits, less the smallest one, which decides: the answer has none, green "
-            "is the truth where it differs. Beside them the training digits that "
-            "represent the image, with their weights."
+            f"These digits have lost {corruption.level:.0%} of their pixels (hatched). "
+            f"The method is {TOLD_KERNEL}. A bar is the distance from the atoms of a "
+            "digit, above the smallest distance, which decides; the answer has no "
+            "bar, and green is the truth where it differs. Beside the bars are the "
+            "training digits behind the atoms, with their weights. The call is ",
+            tag("code", "kernlets.explain(model, x)"),
+            ".",
         ),
-        *(_reason(result, X[i], int(result.data.y_test[i])) for i in chosen),
+        *(_reason(result, name, X[i], i) for name, i in chosen(result, X)),
     )
 
 
-def _chosen(result: DemoResult, X: np.ndarray) -> np.ndarray:
-    """A misread digit, where there is one, and others that are read."""
-    right = result.of(SAMPLES)[0].model.predict(X) == result.data.y_test
-    wrong = np.flatnonzero(~right)[:1]
-    return np.concatenate([wrong, np.flatnonzero(right)[: DIGITS - len(wrong)]])
+def chosen(result: DemoResult, X: np.ndarray) -> Iterator[tuple[str, int]]:
+    """The first digit that is read and the first that is misread, if there is one."""
+    right = result.of(TOLD_KERNEL)[0].model.predict(X) == result.data.y_test
+    for name, which in (("Read correctly", right), ("Misread", ~right)):
+        if which.any():
+            yield name, int(np.flatnonzero(which)[0])
 
 
-def _reason(result: DemoResult, image: np.ndarray, truth: int) -> Html:
-    found = explain(result.of(SAMPLES)[0].model, image)
-    answer = int(found.label)
+def _reason(result: DemoResult, name: str, x: np.ndarray, i: int) -> Html:
+    found = explain(result.of(TOLD_KERNEL)[0].model, x)
+    truth, answer = int(result.data.y_test[i]), int(found.label)
     label = f"a {truth} read as {answer}"
-    grey = 1 - np.clip(image, 0, 1).reshape(IMAGE_SHAPE)
-    shown = tag("div", picture(grey, label, 72), _bars(found, truth), class_="pair")
-    caption = html(tag("strong", truth), " read as ", tag("strong", answer))
+    whole = 1 - np.clip(result.data.X_test[i], 0, 1).reshape(IMAGE_SHAPE)
+    shown = tag(
+        "div",
+        picture(_hatched(x), label, 72),
+        picture(whole, f"the {truth} without damage", 72),
+        class_="pair",
+    )
+    heading = tag("h3", f"{name}: {label}")
+    caption = html("what is left, and the ", tag("strong", truth), " as it was")
     behind = (_sample(result, use) for use in found.samples[:SHOWN])
-    return row(figure(shown, caption), *behind, class_="cards reason")
+    bars = figure(_bars(found, truth), "distance from each digit")
+    cards = row(figure(shown, caption), bars, *behind, class_="cards reason")
+    return html(heading, cards)
+
+
+def _hatched(x: np.ndarray) -> np.ndarray:
+    """The image enlarged, with a stroke through each pixel that is unknown."""
+    image = 1 - np.clip(x, 0, 1).reshape(IMAGE_SHAPE)
+    large = np.kron(image, np.ones((ZOOM, ZOOM)))
+    stroke = np.tile(1 - 0.5 * np.eye(ZOOM), IMAGE_SHAPE)
+    return np.where(np.isnan(large), stroke, large)
 
 
 def _bars(found: Explanation, truth: int) -> Html:
@@ -59,7 +79,7 @@ def _bars(found: Explanation, truth: int) -> Html:
         found.classes.tolist(),
         f"residuals above the smallest, of a {truth}",
         {truth: "truth", int(found.label): "answer"},
-        width=120,
+        width=150,
     )
 
 

@@ -1,4 +1,4 @@
-"""`python -m demo`: dictionaries against kernel dictionaries on handwritten digits.
+"""`python -m demo`: dictionaries and other classifiers on damaged digits.
 
 Runs the trials with progress bars, prints one table and writes one HTML page. What is
 computed is in `trial.py` and `methods.py`, what is shown in `terminal.py` and
@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from benchmarks.harness.html import write_page
-from benchmarks.harness.memory import peak_memory
 from benchmarks.harness.timing import timed
-from kernlets.numerics.threads import parallel, serial_blas
+from kernlets.numerics.threads import serial_blas
 
 from . import trial
 from .methods import METHODS
+from .novelties import find_novelties
 from .page import demo_page
+from .photograph import restore_photograph
 from .terminal import NOTE, progress, summary, title, verdict
 from .trial import FULL, QUICK, DemoResult, Plan
 
@@ -95,45 +93,18 @@ def _compute(plan: Plan, bar: Progress) -> dict[str, Any]:
         trial.run_trial(method, seed, data, plan.corruptions())
         for method, seed in bar.track(pairs, description="training and testing")
     ]
-    return {
-        "data": data,
-        "trials": trials,
-        "kernel_errors": _kernel_errors(plan, data.X_train, bar),
-        "best_rank": trial.best_rank_error(plan.landmarks, data.X_train),
-        "peak_bytes": _peaks(bar),
+    steps = {
+        "outliers": lambda: find_novelties(data),
+        "photograph": restore_photograph,
     }
-
-
-def _kernel_errors(
-    plan: Plan, X: np.ndarray, bar: Progress
-) -> dict[str, dict[float, list[float]]]:
-    grid = list(product(trial.samplers(), plan.landmarks, plan.seeds))
-    task = bar.add_task("kernel approximation", total=len(grid))
-
-    def error(setting: tuple[str, int, int]) -> float:
-        value = trial.kernel_error(*setting, X)
-        bar.advance(task)
-        return value
-
-    errors: dict[str, dict[float, list[float]]] = {}
-    for (name, count, _), value in zip(grid, parallel(error, grid), strict=True):
-        errors.setdefault(name, {}).setdefault(count, []).append(value)
-    return errors
-
-
-def _peaks(bar: Progress) -> dict[str, int | None]:
-    """Peak memory of each method; the processes run side by side, nothing is timed."""
-    target = f"{trial.__name__}:{trial.fit_and_predict.__name__}"
-    with ThreadPoolExecutor(2) as pool:
-        peaks = pool.map(lambda name: peak_memory(target, name, 0), METHODS)
-        tracked = bar.track(peaks, total=len(METHODS), description="peak memory")
-        return dict(zip(METHODS, tracked, strict=True))
+    tracked = bar.track(steps.items(), description="outliers, a photograph")
+    return {"data": data, "trials": trials} | {name: make() for name, make in tracked}
 
 
 def record_terminal(path: Path | str, quick: bool = False, width: int = 80) -> Path:
     """Run the demonstration and keep what the terminal shows as an SVG picture.
 
-    The picture in the README is ``record_terminal("docs/images/demo.svg")``.
+    The picture in docs/start.md is ``record_terminal("docs/images/demo.svg")``.
     """
     import io
     import tempfile
