@@ -8,6 +8,7 @@ libraries, for which their inventories are fetched.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -68,7 +69,7 @@ sphinx_gallery_conf = {
     # all are run but the one that starts processes, which import the main module
     "filename_pattern": r"/(?!cluster)\w+\.py$",
     "default_thumb_file": str(Path(__file__).parent / "images" / "preimages.png"),
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "gallery_order.ByTask",
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
@@ -77,11 +78,19 @@ sphinx_gallery_conf = {
 
 # ---------------------------------------------------------------- pages
 
+# The address of the repository stands in pyproject.toml alone.
+PROJECT = (Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8")
+address = re.search(r'^Repository = "(.*)"$', PROJECT, re.MULTILINE)[1]
+icon = {"name": "Repository", "url": address, "html": "Repository", "class": ""}
+repository = [] if "example.org" in address else [icon]
+
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_title = "kernlets"
 html_logo = "images/logo.svg"
-html_theme_options = {"sidebar_hide_name": True}
+html_theme_options = {"sidebar_hide_name": True, "footer_icons": repository}
+html_extra_path = ["_site/root"]  # llms.txt
+copyright = "kernlets developers, BSD-3 licence"
 html_static_path = ["_site/static"]
 html_css_files = ["site.css"]
 html_copy_source = False

@@ -1,4 +1,4 @@
-"""The reference: a page for each public name, and one that lists them by kind.
+"""The reference: a page for each public name, and one that lists them by task.
 
 The names are those that `kernlets.registry` knows: a new one needs no line here.
 """
@@ -15,9 +15,20 @@ from sphinx.application import Sphinx
 
 from kernlets import _HOME_OF, contracts, kernels, registry
 
+#: What people look for first; what is not named here stands between, kernels last.
+FIRST = (
+    "classifiers",
+    "outliers",
+    "imputation",
+    "images",
+    "learners",
+    "maps",
+    "coders",
+)
+LAST = ("contracts", "landmarks", "kernels")
 TITLES = {
     "coders": "Sparse coders",
-    "outliers": "Outliers",
+    "outliers": "Outlier detectors",
     "imputation": "Missing values",
     "io": "Model files",
     "export": "Models without Python",
@@ -32,7 +43,7 @@ CONTRACTS = ("Dictionary", "SparseCoder", "AtomUpdate", "SparseCodes")
 def write_pages(app: Sphinx) -> None:
     folder = Path(app.srcdir) / "api"
     folder.mkdir(exist_ok=True)
-    kinds = dict(_kinds())
+    kinds = dict(sorted(_kinds(), key=lambda kind: _place(kind[0])))
     pages = {"index": _index(kinds)}
     for names in kinds.values():
         pages.update({name: _page(name, value) for name, value in names.items()})
@@ -61,6 +72,12 @@ def _kinds() -> Iterator[tuple[str, dict[str, Any]]]:
     classes: dict[str, Any] = {"kernels.Kernel": kernels.Kernel}
     classes |= {f"contracts.{name}": getattr(contracts, name) for name in CONTRACTS}
     yield "contracts", classes
+
+
+def _place(kind: str) -> int:
+    """Where a kind stands in the reference: negative, zero or positive."""
+    first = FIRST.index(kind) - len(FIRST) if kind in FIRST else 0
+    return LAST.index(kind) + 1 if kind in LAST else first
 
 
 def _kind(name: str) -> str:

@@ -138,6 +138,22 @@ def test_what_pages_show_happens(page, tmp_path, monkeypatch):
         assert failed == 0 and tried > 0
 
 
+def test_calls_beside_those_of_other_libraries_work(tmp_path, monkeypatch):
+    """The last cell of each row is run after the sessions of the page."""
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "coming-from.md"
+    names = vars(kernlets) | {name: getattr(kernlets, name) for name in dir(kernlets)}
+    for _, text in sessions(page):
+        case = doctest.DocTestParser().get_doctest(text, names, page.stem, None, 0)
+        doctest.DocTestRunner().run(case, out=lambda _: None, clear_globs=False)
+        names = case.globs
+    rows = re.findall(r"^\| .*? \| ([^|]*) \|$", page.read_text("utf-8"), re.MULTILINE)
+    calls = [call for cell in rows for call in re.findall("`([^`]+)`", cell)]
+    assert len(calls) > 20
+    for call in calls:
+        assert eval(call, names) is not None, call
+
+
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MADE_BY_SPHINX = ("api/", "gallery/")
 
