@@ -375,11 +375,11 @@ def test_winners_are_within_a_standard_deviation_of_the_best(quick):
     assert both.winners(clean) == [LKDL, LINEAR]
 
 
-def test_samples_in_a_narrow_kernel_beat_all_peers_under_noise(quick):
+def test_no_peer_is_better_under_noise_than_samples_in_a_narrow_kernel(quick):
     result, *_ = quick
     noise = trial.Corruption("noise", 0.4)
     best = max(result.accuracy(name, noise)[0] for name in PEERS)
-    assert result.accuracy(SAMPLES, noise)[0] > best
+    assert result.accuracy(SAMPLES, noise)[0] >= best
 
 
 def test_page_explains_a_digit_that_is_read_and_one_that_is_not(quick):
