@@ -29,13 +29,14 @@ from ..numerics.arrays import (
     or_wider,
     to_numpy,
 )
-from ..numerics.scaling import all_finite, least_energy, quiet
-from ..schema import Declared, History, Indices, Labels, Part, Size, Whole
+from ..numerics.scaling import all_finite, quiet
+from ..schema import Declared, History, Indices, Labels, Number, Part, Size, Whole
 from ..sklearn_base import (
     ClassifierMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
+from .temperature import class_probabilities, residuals_of_prior
 
 
 class ScoreVoting(ClassifierMixin, Estimator):
@@ -112,6 +113,28 @@ class ResidualVoting(ScoreVoting):
         return apply_to_rows(operator.neg, self.residuals(X))
 
 
+class ResidualProbabilities(ResidualVoting):
+    """A classifier by residuals that has probabilities at a fitted temperature."""
+
+    _declared: ClassVar[Declared] = {"temperature_": Number(least=0)}
+
+    temperature_: float
+
+    def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
+        """Return the probability of each class, from the ratios of its residuals.
+
+        p_c ∝ (r_c / max r + 0.001)^(−1/T) with T = `temperature_`, which is fitted to
+        rows that a part of the fit left out.
+        """
+        residuals = self.residuals(X)  # first, because it checks that this is fitted
+        compute = partial(_finite_probabilities, self.temperature_)
+        return apply_to_rows(compute, residuals)
+
+
+def _finite_probabilities(temperature: float, residuals: Array) -> Array:
+    return class_probabilities(temperature, _check_finite(residuals))
+
+
 def class_residuals(
     codes: SparseCodes,  # n
     gram: Array,  # (m, m)
@@ -139,9 +162,9 @@ def prior_residuals(
     counts: np.ndarray,  # (n_classes,)
     temperature: float = 1.0,
 ) -> Array:  # (n, n_classes)
-    """Set residuals of rows without observed values to −temperature·log(prior).
+    """Set residuals of rows without observed values to those of the classes' shares.
 
-    The most frequent class then wins, and softmax(−residuals/temperature) is the prior.
+    The most frequent class then wins, and `class_probabilities` are the shares.
     """
     if not has_missing(X):
         return residuals
@@ -155,9 +178,7 @@ def prior_residuals(
         "largest class",
         stacklevel=2,
     )
-    prior = np.maximum(counts, 1e-9) / counts.sum()
-    temperature = max(temperature, least_energy(residuals))
-    prior_levels = as_like(-temperature * np.log(prior), residuals)
+    prior_levels = as_like(residuals_of_prior(counts, temperature), residuals)
     return xp.where(is_all_missing[:, None], prior_levels, residuals)
 
 

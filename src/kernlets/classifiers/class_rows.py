@@ -18,9 +18,10 @@ from ..data.rows import (
     load_row_subset,
     on_dask,
     select_rows,
+    take_rows,
     with_selectable_columns,
 )
-from ..data.stream import Blocks, is_blocks, no_blocks_error
+from ..data.stream import Blocks, CountedBlocks, is_blocks, no_blocks_error
 from ..data.weights import (
     Weights,
     check_weights,
@@ -32,7 +33,7 @@ from ..io.checkpoint import branches
 from ..kernels import Kernel, Precomputed, resolve
 from ..kernels.complete import completed_rows
 from ..kernels.samples import check_samples, takes_missing, takes_rows
-from ..numerics.arrays import index_like, is_dask
+from ..numerics.arrays import index_like, is_dask, namespace
 from ..numerics.threads import parallel
 from .labels import (
     check_class_count,
@@ -68,15 +69,36 @@ class ClassRows:
         return None if self.weights is None else self.weights[self.row_numbers[c]]
 
     def sample(self, n_rows: int) -> tuple[Array, np.ndarray]:  # (m, p), (m,)
-        """Return evenly spaced rows of one array, by weight, and their classes."""
-        n = self.X.shape[0]
-        class_indices = np.empty(n, dtype=np.intp)
-        for c, rows in enumerate(self.row_numbers):
-            class_indices[rows] = c
-        weighted_rows = row_numbers_by_weight(n, self.weights)
-        sample = weighted_rows[evenly_spaced_rows(len(weighted_rows), n_rows)]
-        source, positions = load_row_subset(self.X, sample)
-        return source[positions], class_indices[sample]
+        """Read evenly spaced rows of each class, by weight, and their classes.
+
+        Blocks are read once for each class, up to the last of its rows.
+        """
+        share = min(1.0, n_rows / self.counts.sum())
+        numbers, class_indices = [], []
+        for c in range(len(self.classes)):
+            rows = self._rows_by_weight(c)
+            n_sampled = -(-len(rows) * share // 1)
+            numbers.append(rows[evenly_spaced_rows(len(rows), int(n_sampled))])
+            class_indices.append(np.full(len(numbers[-1]), c))
+        if self.is_one_array:
+            source, positions = load_row_subset(self.X, np.concatenate(numbers))
+            return source[positions], np.concatenate(class_indices)
+        parts = [self._take(c, rows) for c, rows in enumerate(numbers) if len(rows)]
+        return namespace(parts[0]).concat(parts), np.concatenate(class_indices)
+
+    def _rows_by_weight(self, c: int) -> np.ndarray:
+        """Return row numbers of a class: in X if it is one array, or in its rows."""
+        if not self.is_one_array:
+            return np.arange(self.counts[c])
+        rows = self.row_numbers[c]
+        return rows[row_numbers_by_weight(len(rows), self.class_weights(c))]
+
+    def _take(self, c: int, numbers: np.ndarray) -> Array:
+        rows = self.of_class(c)
+        if is_blocks(rows):
+            shape = int(self.counts[c]), 0  # the columns are not needed
+            return CountedBlocks(rows.read, shape, False).take(numbers)
+        return take_rows(rows, numbers)
 
     def numbers_in_input(self) -> list[np.ndarray]:
         """Return the row numbers of each class in the X that the user passed."""

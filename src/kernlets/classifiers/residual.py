@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 
 from ..base.constraints import LEARNER
@@ -24,10 +24,9 @@ from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..loops.codes import side_by_side
 from ..numerics.arrays import namespace, to_numpy
-from ..schema import Conditions, Declared, Indices, Many, Number, Part
-from .base import ResidualVoting, prior_residuals, softmax_of_residuals
+from ..schema import Conditions, Declared, Indices, Many, Part
+from .base import ResidualProbabilities, prior_residuals
 from .class_learners import (
-    DEFAULT_ATOMS,
     bind_kernel,
     check_all_fitted,
     clone_per_class,
@@ -43,13 +42,18 @@ from .class_rows import (
     check_stream_rows,
     fitted_kernel,
     is_stream,
+    kernel_of,
     no_row_numbers,
     split_stream_rows,
 )
 from .labels import stream_classes
-
-N_SAMPLED = 200  # samples from which residuals over the other classes are estimated
-ROUNDING_SHARE = 1e-6  # training residuals below this share of those count as zero
+from .temperature import (
+    MOST_ROWS,
+    UNKNOWN_TEMPERATURE,
+    HeldOut,
+    fit_temperature,
+    temperature_of_parts,
+)
 
 
 def _learns_from_streams(classifier: ResidualClassifier) -> bool:
@@ -63,7 +67,7 @@ def _learns_from_streams(classifier: ResidualClassifier) -> bool:
     )
 
 
-class ResidualClassifier(ResidualVoting):
+class ResidualClassifier(ResidualProbabilities):
     """One dictionary per class; a sample gets the class that represents it best.
 
     This is the distributive scheme of LKDL, section IV-D: r_c = ‖f − D_c γ_c‖², argmin
@@ -100,8 +104,9 @@ class ResidualClassifier(ResidualVoting):
     class_count_ : array (n_classes,)
         Number of samples learned from, for each class.
     temperature_ : float
-        Mean squared training residual, the unit of `predict_proba`; a tenth of the
-        residual over the nearest other class where atoms are samples.
+        Temperature of `predict_proba`. It has the least log-loss on rows that short
+        fits, with one iteration, leave out: a third of a sample of the rows, or each
+        of up to 500 rows once. It follows the rows of `partial_fit`.
 
     Examples
     --------
@@ -124,7 +129,6 @@ class ResidualClassifier(ResidualVoting):
         "learners_": Many(Part(DictionaryLearner, fitted=False), "C"),
         "class_rows_": Many(Indices(None), "C"),
         "class_count_": Indices("C"),
-        "temperature_": Number(least=0),
     }
     _conditions: ClassVar[Conditions] = {
         "learners_ must take these features, or class_rows_": lambda self: all(
@@ -148,8 +152,14 @@ class ResidualClassifier(ResidualVoting):
         self._validate_params()
         rows = check_class_rows(self, X, y, sample_weight, self._learner())
         learner = bind_kernel(self._learner(), rows.X, rows.weights)
-        learners = clone_per_class(learner, len(rows.classes), self.random_state)
         warn_of_small_classes(learner, rows.counts)
+        self._learn(learner, rows)
+        self.temperature_ = self._held_out_temperature(learner, rows)
+        return self
+
+    def _learn(self, learner: Any, rows: ClassRows) -> None:
+        """Learn the dictionaries."""
+        learners = clone_per_class(learner, len(rows.classes), self.random_state)
 
         def learn_dictionary(c: int) -> Any:  # D_c
             return fit_to_class(learners[c], rows, c, self)
@@ -157,8 +167,6 @@ class ResidualClassifier(ResidualVoting):
         self.learners_ = rows.map_classes(type(self).__name__, learn_dictionary)
         self.classes_, self.class_count_ = rows.classes, rows.counts
         self.class_rows_ = rows.numbers_in_input()
-        self._set_temperature(rows)
-        return self
 
     @property
     def _n_tasks(self) -> None:
@@ -189,14 +197,16 @@ class ResidualClassifier(ResidualVoting):
             self.learners_ = clone_per_class(learner, n_classes, self.random_state)
             self.class_rows_ = no_row_numbers(n_classes)
             self.class_count_ = np.zeros(n_classes, dtype=np.int64)
+            self.temperature_ = UNKNOWN_TEMPERATURE
         rows = split_stream_rows(X, labels, weights, self.classes_)
+        if all(learner.__sklearn_is_fitted__() for learner in self.learners_):
+            self._follow_temperature(*rows.sample(MOST_ROWS))
 
         def improve_dictionary(c: int) -> None:  # D_c
             partial_fit_to_class(self.learners_[c], rows, c)
 
         rows.map_classes(type(self).__name__, improve_dictionary)
         self.class_count_ = self.class_count_ + rows.counts
-        self.temperature_ = self._mean_error()
         return self
 
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
@@ -229,17 +239,6 @@ class ResidualClassifier(ResidualVoting):
             residuals = namespace(columns[0]).stack(columns, axis=1)
         return prior_residuals(residuals, X, self.class_count_, self.temperature_)
 
-    def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """softmax(−r / `temperature_`): a ranking between 0 and 1, not calibrated.
-
-        Wrap the classifier in scikit-learn's `CalibratedClassifierCV` if the numbers
-        must be frequencies.
-        """
-        residuals = self.residuals(X)  # first, because it checks that this is fitted
-        return apply_to_rows(
-            partial(softmax_of_residuals, self.temperature_), residuals
-        )
-
     def encode(self, X: Any) -> SparseCodes:
         """Compute sparse codes over each dictionary separately and join their columns.
 
@@ -263,33 +262,32 @@ class ResidualClassifier(ResidualVoting):
             for learner, rows in zip(self.learners_, self.class_rows_, strict=True)
         ]
 
-    def _set_temperature(self, rows: ClassRows) -> None:
-        """Set the temperature to the mean training residual.
+    def _held_out_temperature(self, learner: Any, rows: ClassRows) -> float:
+        """Fit the temperature to rows that short fits to a sample leave out."""
+        n_atoms = learner.get_params(deep=False).get("n_components") or 0
+        n_rows = max(MOST_ROWS, 4 * n_atoms * len(rows.classes))
+        X, class_indices = rows.sample(n_rows)
+        short_learner = _shortened(learner)
 
-        If the atoms are the samples, so that residuals vanish, it is a tenth of the
-        mean residual over the nearest other class.
-        """
-        self.temperature_ = self._mean_error()
-        if not rows.is_one_array or rows.counts.max() >= DEFAULT_ATOMS:
-            return
-        X, class_indices = rows.sample(N_SAMPLED)
-        residuals = to_numpy(self._residuals(X))
-        residuals[np.arange(len(residuals)), class_indices] = np.inf
-        rival_residual = float(residuals.min(axis=1).mean())
-        if self.temperature_ < ROUNDING_SHARE * rival_residual:
-            self.temperature_ = rival_residual / 10
+        def residuals_of_part(part: HeldOut) -> Array:
+            model = ResidualClassifier(short_learner, random_state=0)
+            model.temperature_ = UNKNOWN_TEMPERATURE
+            part_rows = check_class_rows(model, part.X, part.y, None, short_learner)
+            model._learn(short_learner, part_rows)
+            return model._residuals(part.X_valid)
 
-    def _mean_error(self) -> float:
-        """Return the mean squared residual of the last training rows of all classes."""
-        errors_and_counts = [
-            (learner.history_["objective"][-1], count)
-            for learner, count in zip(self.learners_, self.class_count_, strict=True)
-            if hasattr(learner, "history_")
-        ]
-        if not errors_and_counts:
-            return 0.0
-        errors, counts = zip(*errors_and_counts, strict=True)
-        return float(np.average(errors, weights=counts))
+        kernel = kernel_of(learner)
+        temperature = temperature_of_parts(X, class_indices, kernel, residuals_of_part)
+        return UNKNOWN_TEMPERATURE if temperature is None else temperature
+
+    def _follow_temperature(self, X: Array, y: np.ndarray) -> None:
+        """Average the temperature with that of rows which are not learned from yet."""
+        n_before, n_new = self.class_count_.sum(), len(y)
+        residuals = to_numpy(self._residuals(X)).astype(np.float64)
+        if n_new and np.isfinite(residuals).all():
+            logs = np.log([self.temperature_, fit_temperature(residuals, y)])
+            mean = np.average(logs, weights=[n_before, n_new])
+            self.temperature_ = float(np.exp(mean))
 
     def _is_suitable(self, learner: Any, rows: np.ndarray) -> bool:
         """Whether a learner is unfitted or was fitted to the features of these rows."""
@@ -306,6 +304,19 @@ class ResidualClassifier(ResidualVoting):
     def __sklearn_tags__(self) -> Any:
         kernel = kernel_or_class(getattr(self.learner, "kernel", None))
         return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+
+
+def _shortened(learner: Any) -> Any:
+    """Return an unfitted copy that learns for one iteration and tells nobody."""
+    short_learner, defaults = clone(learner), type(learner)().get_params(deep=False)
+    params = {
+        name: defaults[name]
+        for name in ("schedule", "callback", "verbose")
+        if name in defaults
+    }
+    if "max_iter" in defaults:
+        params["max_iter"] = 1
+    return short_learner.set_params(**params)
 
 
 def _block_residuals(

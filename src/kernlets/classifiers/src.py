@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,18 +24,19 @@ from ..data.missing import (
     group_by_mask,
     split_mask,
 )
-from ..data.rows import map_rows
+from ..data.rows import evenly_spaced_rows, map_rows
 from ..dictionaries import KernelDictionary
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..learners.kernel_atoms import anchors_exist, kernel_matrix
 from ..numerics.arrays import as_like, index_like, namespace, to_numpy, zeros
 from ..schema import Conditions, Declared, Indices, Part
-from .base import ResidualVoting, class_residuals, prior_residuals
-from .labels import complete_samples
+from .base import ResidualProbabilities, class_residuals, prior_residuals
+from .labels import CompleteSamples, complete_samples
+from .temperature import MOST_ROWS, UNKNOWN_TEMPERATURE, HeldOut, temperature_of_parts
 
 
-class SRCClassifier(ResidualVoting):
+class SRCClassifier(ResidualProbabilities):
     """Code a sample over all training samples and pick the class that explains most.
 
     The atoms are φ(xᵢ)/‖φ(xᵢ)‖ for all training samples. With the codes γ of a sample,
@@ -66,6 +68,9 @@ class SRCClassifier(ResidualVoting):
         The kernel with all parameters set.
     coder_ : SparseCoder
         The pursuit in use.
+    temperature_ : float
+        Temperature of `predict_proba`, which has the least log-loss on samples that are
+        coded without them as atoms: up to 500 samples once each, or a part of 2000.
 
     Examples
     --------
@@ -119,8 +124,14 @@ class SRCClassifier(ResidualVoting):
             self, X, kernel, reset=True, ensure_min_samples=2, allow_nan=allow_nan
         )
         samples = complete_samples(self, X, y, sample_weight, kernel)
-        X, self.classes_ = samples.X, samples.classes
-        self.kernel_ = kernel.bound(X)
+        self.classes_, self.kernel_ = samples.classes, kernel.bound(samples.X)
+        self._keep_samples(samples)
+        self.temperature_ = self._held_out_temperature(samples)
+        return self
+
+    def _keep_samples(self, samples: CompleteSamples) -> None:
+        """Set the atoms and their classes."""
+        X = samples.X
         matrix = kernel_matrix(self.kernel_, X, type(self).__name__)
         energy = to_numpy(self.kernel_.diag(X))
         usable = np.flatnonzero(energy > 0)
@@ -132,7 +143,26 @@ class SRCClassifier(ResidualVoting):
         self.atom_rows_ = samples.row_numbers[usable]
         self.atom_classes_ = samples.class_indices[usable]
         self.coder_ = self._choose_coder(len(usable))
-        return self
+
+    def _held_out_temperature(self, samples: CompleteSamples) -> float:
+        """Fit the temperature to some samples, coded without them as atoms."""
+        n = len(samples.class_indices)
+        rows = evenly_spaced_rows(n, MOST_ROWS)
+
+        def residuals_of_part(part: HeldOut) -> Array:
+            model = copy(self)
+            model.temperature_ = UNKNOWN_TEMPERATURE
+            numbers = np.arange(len(part.y))
+            model._keep_samples(CompleteSamples(part.X, part.y, self.classes_, numbers))
+            return model._residuals(part.X_valid)
+
+        temperature = temperature_of_parts(
+            samples.X[index_like(rows, samples.X)],
+            samples.class_indices[rows],
+            self.kernel_,
+            residuals_of_part,
+        )
+        return UNKNOWN_TEMPERATURE if temperature is None else temperature
 
     def _set_dictionary(
         self, X: Array, matrix: Array, usable: np.ndarray, energy: np.ndarray
@@ -174,6 +204,9 @@ class SRCClassifier(ResidualVoting):
         X = check_samples(
             self, X, self.kernel_, containers="disk", like=like, allow_nan=True
         )
+        return self._residuals(X)
+
+    def _residuals(self, X: Any) -> Array:  # (n, n_classes)
         dictionary, gram = self.dictionary_, self.dictionary_.gram()
 
         def complete_residuals(rows: Array) -> Array:
@@ -199,7 +232,7 @@ class SRCClassifier(ResidualVoting):
                 pattern_rows = index_like(pattern.rows, X)
                 residuals[pattern_rows] = self._class_residuals(codes, *products)
         counts = np.bincount(self.atom_classes_, minlength=len(self.classes_))
-        return prior_residuals(residuals, X, counts)
+        return prior_residuals(residuals, X, counts, self.temperature_)
 
     def _class_residuals(
         self, codes: SparseCodes, gram: Array, corr: Array, energy: Array

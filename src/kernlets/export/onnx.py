@@ -36,6 +36,7 @@ from ..classifiers import (
     ResidualClassifier,
     SRCClassifier,
 )
+from ..classifiers.temperature import FLOOR
 from ..contracts import Array
 from ..io.atomic_write import atomic_write
 from ..kernels import Precomputed
@@ -178,14 +179,11 @@ def model_outputs(model: Any, X: Value) -> Outputs:
         case DictionaryLearner():
             coded = _learner_codes(model, X)
             return {"codes": coded.codes, "error": coded.residual.squeeze(1)}
-        case ResidualClassifier():
+        case ResidualClassifier() | SRCClassifier():
             scores = class_scores(model, X).scores
-            tiny = float(np.finfo(X.graph.dtype).tiny) ** 0.5
-            temperature = max(float(model.temperature_), tiny)
-            weights = ((scores - scores.max(1)) / temperature).exp()
-            probabilities = {"probabilities": weights / weights.sum(1)}
+            probabilities = {"probabilities": _probabilities(-scores, model)}
             return _best_labels(scores, model.classes_) | probabilities
-        case SRCClassifier() | LCKSVDClassifier() | DKSVDClassifier():
+        case LCKSVDClassifier() | DKSVDClassifier():
             return _best_labels(class_scores(model, X).scores, model.classes_)
         case LogisticRegression() | RidgeClassifier() | LinearSVC():
             scores = X @ np.atleast_2d(model.coef_).T + np.asarray(model.intercept_)
@@ -376,6 +374,15 @@ def _learner_codes(learner: Any, X: Value) -> CodedRows:
     if not isinstance(learner, DictionaryLearner):
         raise refusal(learner, "use a learner of kernlets, e.g. KSVD")
     return sparse_codes(learner.coder_, inner_products(learner.dictionary_, X))
+
+
+def _probabilities(residuals: Value, model: Any) -> Value:
+    """Compute `class_probabilities`."""
+    tiny = float(np.finfo(residuals.graph.dtype).tiny)
+    levels = residuals / residuals.max(1).at_least(tiny) + FLOOR
+    lowest = -(-levels).max(1)
+    weights = (lowest / levels).power(1 / float(model.temperature_))
+    return weights / weights.sum(1)
 
 
 def _best_labels(scores: Value, classes: np.ndarray) -> Outputs:

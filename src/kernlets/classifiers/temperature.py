@@ -1,0 +1,154 @@
+"""Probabilities of classes from residuals, and the temperature that they need.
+
+With the residual r_c of a sample for class c, or its squared distance from the class,
+
+    p_c ∝ (r_c / max r + FLOOR)^(−1/T),
+
+a softmax of logarithms. It depends on the ratios of residuals only, so that a sample
+far from all training samples is not certain of its class because it is large. T is the
+temperature at which residuals of held-out samples have the least log-loss.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from ..config import options
+from ..contracts import Array
+from ..kernels import Kernel, Precomputed
+from ..numerics.arrays import index_like, namespace, to_numpy
+
+FLOOR = 1e-3  # residuals below this share of the largest are nearly the same
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 50.0
+UNKNOWN_TEMPERATURE = 0.5  # where no row can be left out
+MOST_ROWS = 2000  # classifiers that hold rows out learn from a sample of so many
+FOLD_ROWS = 500  # fewer rows are all held out in turn, of others at most so many
+N_FOLDS = 3
+
+
+def class_probabilities(temperature: float, residuals: Array) -> Array:
+    """p_c ∝ (r_c / max r + FLOOR)^(−1/temperature), with sum 1 over the classes."""
+    xp = namespace(residuals)
+    largest = xp.max(residuals, axis=1, keepdims=True)
+    levels = residuals / xp.where(largest > 0, largest, xp.ones_like(largest)) + FLOOR
+    lowest = xp.min(levels, axis=1, keepdims=True)
+    weights = (lowest / levels) ** (1 / temperature)
+    return weights / xp.sum(weights, axis=1, keepdims=True)
+
+
+def residuals_of_prior(counts: np.ndarray, temperature: float) -> np.ndarray:
+    """Return residuals up to 1 whose probabilities are the shares of the counts."""
+    prior = np.maximum(counts, 1e-9) / counts.sum()
+    levels = (prior.min() / prior) ** temperature
+    return np.clip(levels * (1 + FLOOR) - FLOOR, 0, None)
+
+
+def fit_temperature(residuals: np.ndarray, class_indices: np.ndarray) -> float:
+    """Return the temperature with the least log-loss on held-out residuals.
+
+    The true class has the probability (n + 1)/(n + 2) and the others share the rest, as
+    in Platt scaling: n samples without an error do not make the next one certain.
+    """
+    n, n_classes = residuals.shape
+    targets = np.full((n, n_classes), 1 / ((n + 2) * (n_classes - 1)))
+    targets[np.arange(n), class_indices] = (n + 1) / (n + 2)
+    largest = np.maximum(residuals.max(axis=1, keepdims=True), 1e-300)
+    log_levels = np.log(residuals / largest + FLOOR)
+
+    def log_loss(log_temperature: float) -> float:
+        logits = -log_levels * np.exp(-log_temperature)
+        return float(np.mean(logsumexp(logits, axis=1) - (targets * logits).sum(1)))
+
+    bounds = np.log([MIN_TEMPERATURE, MAX_TEMPERATURE])
+    return float(np.exp(minimize_scalar(log_loss, bounds=bounds, method="bounded").x))
+
+
+class HeldOut(NamedTuple):
+    """The samples of a part of a fit: to learn from, and to compute residuals of."""
+
+    X: Array
+    y: np.ndarray  # class indices
+    X_valid: Array
+    y_valid: np.ndarray
+
+
+def temperature_of_parts(
+    X: Array,  # (n, p)
+    class_indices: np.ndarray,  # (n,)
+    kernel: Kernel | None,
+    residuals_of_part: Callable[[HeldOut], Array],
+) -> float | None:
+    """Fit the temperature to residuals of rows that parts of the fit leave out.
+
+    Return None if no row can be left out, or if a part cannot be learned from.
+    """
+    residuals: list[np.ndarray] = []
+    labels: list[np.ndarray] = []
+    for train, valid in _splits(_ranks_in_classes(X, class_indices), class_indices):
+        parts = [_take(X, rows, train, kernel) for rows in (train, valid)]
+        part = HeldOut(parts[0], class_indices[train], parts[1], class_indices[valid])
+        with options(checkpoint=None), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit to all rows has warned already
+            try:
+                residuals.append(to_numpy(residuals_of_part(part)))
+            except (ValueError, np.linalg.LinAlgError):
+                return None  # e.g. first atoms that are rows of the fit to all rows
+        labels.append(part.y_valid)
+    if not labels:
+        return None
+    held_out = np.concatenate(residuals).astype(np.float64)
+    if not np.isfinite(held_out).all():
+        return None
+    return fit_temperature(held_out, np.concatenate(labels))
+
+
+def _take(X: Array, rows: np.ndarray, train: np.ndarray, kernel: Any) -> Array:
+    """Select samples; of a kernel matrix, also the columns of the training samples."""
+    selected = X[index_like(rows, X)]
+    if isinstance(kernel, Precomputed):
+        return selected[:, index_like(train, X)]
+    return selected
+
+
+def _ranks_in_classes(X: Array, class_indices: np.ndarray) -> np.ndarray:  # (n,)
+    """Rank the samples of each class by size; equal rows have the same rank.
+
+    So copies of a row are left out together, and the order of rows and of features has
+    no effect.
+    """
+    n = len(class_indices)
+    keys = np.arange(n, dtype=np.float64)
+    if X.ndim == 2:
+        values = np.nan_to_num(to_numpy(X).astype(np.float64))
+        peak = np.abs(values).max() or 1.0
+        # the cubes tell rows of equal norm apart
+        keys = np.sort(np.abs(values / peak) ** 3, axis=1).sum(axis=1)
+    ranks = np.empty(n, dtype=np.intp)
+    for c in np.unique(class_indices):
+        rows = np.flatnonzero(class_indices == c)
+        ranks[rows] = np.unique(keys[rows], return_inverse=True)[1].ravel()
+    return ranks
+
+
+def _splits(
+    ranks: np.ndarray, class_indices: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Leave out every third rank of each class; few rows are all left out in turn."""
+    n = len(ranks)
+    n_ranks = np.zeros(n, dtype=np.intp)
+    for c in np.unique(class_indices):
+        n_ranks[class_indices == c] = len(np.unique(ranks[class_indices == c]))
+    step = max(N_FOLDS, -(-n // FOLD_ROWS))
+    splits = []
+    for fold in range(N_FOLDS if n <= FOLD_ROWS else 1):
+        is_left_out = (ranks % step == fold) & (n_ranks > 1)
+        if is_left_out.any():
+            parts = np.flatnonzero(~is_left_out), np.flatnonzero(is_left_out)
+            splits.append(parts)
+    return splits
