@@ -40,6 +40,7 @@ NAMES = (
     "supervised",
     "defaults",
     "automatic",
+    "probabilities",
     "robust",
     "patches",
     "missing",

@@ -235,7 +235,7 @@ def _explain_ksad(
     shares = np.full(len(rows), 1 / model.n_neighbors)
     samples = _sample_uses(rows, shares, dict(zip(rows.tolist(), labels, strict=True)))
     scores = to_numpy(model.predict_proba(row))[0]
-    return Explanation(label, model.classes_, scores, "share of votes", atoms, samples)
+    return Explanation(label, model.classes_, scores, "probability", atoms, samples)
 
 
 def _dense(codes: SparseCodes) -> np.ndarray:  # (m,)

@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from .. import schema
 from ..base.constraints import AT_LEAST_1, SHARE
 from ..base.estimator import Estimator, check_fitted
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
-from ..data.rows import load_values
+from ..data.rows import apply_to_rows, evenly_spaced_rows, load_values
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
 from ..loops.codes import pack
 from ..maps import NystroemMap
-from ..numerics.arrays import to_numpy
+from ..numerics.arrays import index_like, to_numpy
 from ..numerics.random import generator
 from ..sklearn_base import ClassifierMixin
 from .base import labels_like
 from .ksad_atoms import (
     FisherAtoms,
     OrthogonalAtoms,
+    class_distances,
     codes_of_blocks,
     count_votes,
     resolve_atoms,
 )
-from .labels import complete_samples
+from .labels import CompleteSamples, complete_samples
+from .temperature import (
+    MOST_ROWS,
+    UNKNOWN_TEMPERATURE,
+    HeldOut,
+    class_probabilities,
+    temperature_of_parts,
+)
 
 #: A κ(x, x) above this multiple of the median outweighs all other samples.
 MAX_ENERGY_RATIO = 1e4
@@ -94,6 +105,10 @@ class KSADClassifier(ClassifierMixin, Estimator):
         iteration, whose objective is 1/tr(S_w⁻¹S_b).
     n_iter_ : int
         Number of iterations.
+    temperature_ : float
+        Temperature of `predict_proba`, which has the least log-loss on samples that are
+        left out of the map, the atoms and the codes: up to 500 samples once each, or a
+        third of 1000.
 
     Notes
     -----
@@ -136,6 +151,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         "centre_": schema.Maybe(schema.Floats("k")),
         "history_": schema.History(),
         "n_iter_": schema.Whole(),
+        "temperature_": schema.Number(least=0),
     }
     _conditions: ClassVar[schema.Conditions] = {
         "centre_ must be there with dictionary='fisher'": lambda self: (
@@ -198,7 +214,34 @@ class KSADClassifier(ClassifierMixin, Estimator):
         _warn_of_uneven_energies(to_numpy(self.map_.kernel_.diag(X)))
 
         # Stage 2, lines 9 to 14: atoms Z, and the codes Q of stage 3
-        return self._learn(F, labels, rng)
+        self._learn(F, labels, rng)
+        self.temperature_ = self._held_out_temperature(samples, kernel)
+        return self
+
+    def _held_out_temperature(self, samples: CompleteSamples, kernel: Kernel) -> float:
+        """Fit the temperature to some samples, left out of the map, atoms and codes."""
+        rows = evenly_spaced_rows(len(samples.class_indices), MOST_ROWS)
+        kind = clone(resolve_atoms(self.dictionary))
+        if hasattr(kind, "max_iter"):
+            kind.set_params(max_iter=1)
+
+        def distances_of_part(part: HeldOut) -> Array:
+            model = copy(self)
+            model.dictionary = kind
+            part_map = self._feature_map(len(part.y), seed=0)
+            F = part_map.fit_transform(part.X)
+            model._learn(F, part.y, np.random.default_rng(0))
+            codes = model._codes(part_map.transform(part.X_valid))
+            n_neighbors = min(self.n_neighbors, len(part.y))
+            return class_distances(codes, model.codes_, part.y, n_neighbors)
+
+        temperature = temperature_of_parts(
+            samples.X[index_like(rows, samples.X)],
+            samples.class_indices[rows],
+            kernel,
+            distances_of_part,
+        )
+        return UNKNOWN_TEMPERATURE if temperature is None else temperature
 
     def _learn(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
@@ -255,17 +298,26 @@ class KSADClassifier(ClassifierMixin, Estimator):
         return codes_of_blocks(kind, F, self.dictionary_.atoms, centre)
 
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """Return the share of the neighbours' votes for each class."""
-        codes = self._new_codes(X)
-        self._check_neighbors(self.codes_.shape[0])
-        votes = count_votes(codes, self.codes_, self.code_classes_, self.n_neighbors)
-        return load_values(votes) / self.n_neighbors
+        """Return the probability of each class, from ratios of distances of codes.
+
+        p_c ∝ (d_c / max d + 0.001)^(−1/T) with T = `temperature_`, where d_c is the
+        squared distance from the ⌈n_neighbors/2⌉-th nearest training code of class c.
+        If another class has more votes, the two exchange their probabilities.
+        """
+        distances = self._of_training_codes(class_distances, X)
+        compute = partial(class_probabilities, self.temperature_)
+        return load_values(apply_to_rows(compute, distances))
 
     def predict(self, X: Any) -> Array:  # (n,)
         """Return the label with the most votes among the nearest training codes."""
-        class_indices = to_numpy(self.predict_proba(X)).argmax(axis=1)
-        labels = self.classes_[class_indices]
-        return labels_like(labels, X)
+        votes = load_values(self._of_training_codes(count_votes, X))
+        return labels_like(self.classes_[to_numpy(votes).argmax(axis=1)], X)
+
+    def _of_training_codes(self, compare: Callable[..., Any], X: Any) -> Any:
+        """Compare codes of new samples with the training codes."""
+        codes = self._new_codes(X)
+        self._check_neighbors(self.codes_.shape[0])
+        return compare(codes, self.codes_, self.code_classes_, self.n_neighbors)
 
     @property
     def kernel_dictionary_(self) -> KernelDictionary:

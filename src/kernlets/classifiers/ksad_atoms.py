@@ -328,3 +328,49 @@ def count_votes(
         return xp.stack([xp.sum(votes, axis=1) for votes in is_class], axis=1)
 
     return map_rows(votes_of_block, Q, 2 * points.shape[0] * Q.dtype.itemsize)
+
+
+def class_distances(
+    Q: Any,  # (n, k)
+    points: Array,  # (N, k)
+    labels: np.ndarray,  # (N,) integers from 0
+    n_neighbors: int,
+) -> Array:  # (n, C)
+    """Compute squared distances from classes, the smallest of the one with most votes.
+
+    The distance from a class is that from its j-th nearest point, j = ⌈n_neighbors/2⌉,
+    or from its last. Of two classes the one with most of the nearest points is then
+    nearer. Of several another one may have most votes, which exchanges its distance
+    with the nearest.
+    """
+    xp, classes = namespace(points), range(int(labels.max()) + 1)
+    class_points = [
+        points[index_like(np.flatnonzero(labels == c), points)] for c in classes
+    ]
+    rank = (n_neighbors + 1) // 2
+
+    def distances_of_block(rows: Array) -> Array:
+        scale = power_of_two(xp.clip(peaks(rows, axis=1), 1.0, None))
+        unit_rows = rows / scale  # so that squares cannot overflow
+
+        def distance(members: Array) -> Array:  # / scale, which changes no ratio
+            products = row_norms(members) / scale - 2 * unit_rows @ members.T
+            nearest = xp.sort(products, axis=1)[:, min(rank, len(members)) - 1]
+            return nearest + row_norms(unit_rows) * scale[:, 0]
+
+        distances = xp.stack([distance(members) for members in class_points], axis=1)
+        votes = count_votes(rows, points, labels, n_neighbors)
+        return _nearest_first(xp.clip(distances, 0.0, None), xp.argmax(votes, axis=1))
+
+    return map_rows(distances_of_block, Q, 4 * points.shape[0] * Q.dtype.itemsize)
+
+
+def _nearest_first(distances: Array, winners: Array) -> Array:  # (n, C), (n,)
+    """Exchange the distance from the winner of each row with the smallest."""
+    xp = namespace(distances)
+    class_indices = index_like(np.arange(distances.shape[1]), distances)
+    is_winner = winners[:, None] == class_indices
+    is_nearest = xp.argmin(distances, axis=1)[:, None] == class_indices
+    of_winner = xp.sum(xp.where(is_winner, distances, xp.zeros_like(distances)), axis=1)
+    exchanged = xp.where(is_nearest, of_winner[:, None], distances)
+    return xp.where(is_winner, xp.min(distances, axis=1)[:, None], exchanged)

@@ -265,7 +265,8 @@ class ResidualClassifier(ResidualProbabilities):
     def _held_out_temperature(self, learner: Any, rows: ClassRows) -> float:
         """Fit the temperature to rows that short fits to a sample leave out."""
         n_atoms = learner.get_params(deep=False).get("n_components") or 0
-        n_rows = max(MOST_ROWS, 4 * n_atoms * len(rows.classes))
+        # as dense a sample as the atoms need, so that it is much like all rows
+        n_rows = max(2 * MOST_ROWS, 4 * n_atoms * len(rows.classes))
         X, class_indices = rows.sample(n_rows)
         short_learner = _shortened(learner)
 

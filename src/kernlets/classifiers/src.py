@@ -70,7 +70,7 @@ class SRCClassifier(ResidualProbabilities):
         The pursuit in use.
     temperature_ : float
         Temperature of `predict_proba`, which has the least log-loss on samples that are
-        coded without them as atoms: up to 500 samples once each, or a part of 2000.
+        coded without them as atoms: up to 500 samples once each, or a third of 1000.
 
     Examples
     --------

@@ -27,8 +27,8 @@ from ..numerics.arrays import index_like, namespace, to_numpy
 FLOOR = 1e-3  # residuals below this share of the largest are nearly the same
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 50.0
 UNKNOWN_TEMPERATURE = 0.5  # where no row can be left out
-MOST_ROWS = 2000  # classifiers that hold rows out learn from a sample of so many
-FOLD_ROWS = 500  # fewer rows are all held out in turn, of others at most so many
+MOST_ROWS = 1000  # rows of a sample of which a part is left out
+FOLD_ROWS = 500  # up to so many rows are all left out in turn; of more, at most so many
 N_FOLDS = 3
 
 
