@@ -68,7 +68,7 @@ class Explanation:
     scores: np.ndarray  # (C,)
     measure: str
     """What the scores are: squared residuals, of which the smallest wins; or scores or
-    shares of votes, of which the largest does."""
+    probabilities, of which the largest does."""
     atoms: tuple[AtomUse, ...]  # largest weights first
     samples: tuple[SampleUse, ...]  # empty if the model does not refer to them
 
@@ -129,13 +129,27 @@ def explain(model: Any, x: Any) -> Explanation:
     is_automatic = isinstance(model, AutoDictionaryClassifier)
     if is_automatic:
         check_is_fitted(model)
-    explanation = _explain_row(model.best_pipeline_ if is_automatic else model, row)
+    explained = _agreeing_pipeline(model, row) if is_automatic else model
+    explanation = _explain_row(explained, row)
     names, row_numbers = row_names(model), getattr(model, "best_rows_", None)
     samples = []
     for use in explanation.samples:
         number = use.row if row_numbers is None else int(row_numbers[use.row])
         samples.append(replace(use, row=number, name=row_name(names, number)))
     return replace(explanation, samples=tuple(samples))
+
+
+def _agreeing_pipeline(model: AutoDictionaryClassifier, row: Array) -> Any:
+    """Return the best of the averaged pipelines that gives the row the same label."""
+    label = to_numpy(model.predict(row))[0]
+    for pipeline in model.pipelines_:
+        if to_numpy(pipeline.predict(row))[0] == label:
+            return pipeline
+    raise ValueError(
+        f"label {printable(label)} has the largest mean probability, but it is the "
+        "first choice of none of pipelines_: explain best_pipeline_ instead, or fit "
+        "with n_averaged=1"
+    )
 
 
 def _best_estimator(model: Any) -> Any:

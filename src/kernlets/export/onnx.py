@@ -175,6 +175,8 @@ def model_outputs(model: Any, X: Value) -> Outputs:
         case Pipeline():
             return model_outputs(last_step(model), before_last(model, X))
         case AutoDictionaryClassifier():
+            if len(model.pipelines_) > 1:
+                raise refusal(model, "export its best_pipeline_, or set n_averaged=1")
             return model_outputs(model.best_pipeline_, X)
         case DictionaryLearner():
             coded = _learner_codes(model, X)

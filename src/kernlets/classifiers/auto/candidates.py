@@ -108,6 +108,8 @@ class Family(ABC):
     """Whether the first stage tries it last."""
     is_postponed: ClassVar[bool] = False
     """Whether it is tried only in spaces where other families did well."""
+    has_probabilities: ClassVar[bool] = True
+    """Whether its classifiers have `predict_proba`."""
     is_for_corruption: ClassVar[bool] = False
     """Whether only a robust search tries it, unless the user names the family."""
 
@@ -418,6 +420,7 @@ class LabelConsistent(LearnedAtoms):
     name = "label consistent"
     first_settings = ((0.25, 10),)
     is_postponed = True
+    has_probabilities = False
 
     def _classifier(self, design: Design, setting: Setting) -> Any:
         n_atoms = min(design.atoms(setting[0]), int(design.class_counts.min()))

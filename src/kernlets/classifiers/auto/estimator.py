@@ -39,6 +39,12 @@ def _best_pipeline_has(method: str) -> Callable[[Any], bool]:
     return has_method
 
 
+def _has_scores(model: Any) -> bool:
+    """Whether pipelines are averaged, or the only one has scores."""
+    is_averaged = len(getattr(model, "pipelines_", [])) > 1
+    return is_averaged or _best_pipeline_has("decision_function")(model)
+
+
 class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     """Dictionaries, kernel and scaling chosen by cross-validation in a given time.
 
@@ -55,7 +61,8 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
     They are chosen by successive halving on growing parts of the rows. All candidates
     of a space share its map, and one pursuit or one set of codes gives the scores for
-    all numbers of non-zeros or neighbours. The winner is fitted to all rows.
+    all numbers of non-zeros or neighbours. The winner is fitted to all rows, and so are
+    others that may be as good; their probabilities are averaged.
 
     Missing values (NaN) in training rows are filled in by a `DictionaryImputer`, which
     becomes a part of the winner; new rows may have some in any case.
@@ -67,6 +74,10 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         data take less. None: no limit.
     max_candidates : int, optional
         Largest number of candidates to try. Default: limited by time only.
+    n_averaged : int
+        Largest number of candidates whose probabilities are averaged: those whose
+        accuracy in cross-validation is at most one standard error below the best. With
+        1, or with `robust`, the best alone predicts.
     robust : bool
         Whether to choose by the mean accuracy on three versions of the validation rows:
         unchanged, with noise of their own standard deviation, and with half of the
@@ -87,7 +98,9 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     Attributes
     ----------
     best_pipeline_ : Pipeline
-        A fitted pipeline, which can be used on its own.
+        The fitted pipeline of the best candidate, which can be used on its own.
+    pipelines_ : list of Pipeline
+        The fitted pipelines that are averaged, of which this is the first.
     best_rows_ : array (r,)
         The rows that it was fitted to: all of them, unless time was too short.
     best_score_ : float
@@ -119,6 +132,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "seconds": [POSITIVE, None],
         "max_candidates": [AT_LEAST_1, None],
+        "n_averaged": [AT_LEAST_1],
         "robust": ["boolean"],
         "families": ["array-like", None],
         "random_state": ["random_state", np.random.Generator],
@@ -136,6 +150,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         "table_": schema.Many(schema.Facts(), "t"),
         "n_candidates_": schema.Whole(least=1),
         "best_pipeline_": schema.Part(Pipeline, p="p"),
+        "pipelines_": schema.Many(schema.Part(Pipeline, p="p"), "e"),
         "best_rows_": schema.Maybe(schema.Indices(None)),
     }
 
@@ -144,6 +159,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         seconds: float | None = 60.0,
         max_candidates: int | None = None,
         *,
+        n_averaged: int = 8,
         robust: bool = False,
         families: Sequence[str] | None = None,
         random_state: Any = None,
@@ -152,6 +168,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     ) -> None:
         self.seconds = seconds
         self.max_candidates = max_candidates
+        self.n_averaged = n_averaged
         self.robust = robust
         self.families = families
         self.random_state = random_state
@@ -159,7 +176,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.callback = callback
 
     def fit(self, X: Any, y: Any) -> AutoDictionaryClassifier:
-        """Search, then fit the winner to all rows."""
+        """Search, then fit the winner, and others that may be as good, to all rows."""
         clock = Clock(self.seconds)
         self._validate_params()
         allow_nan = all_in_memory(X)
@@ -193,7 +210,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
                 callback=self.callback,
             )
             best = search.run()
-            self._fit_winner(search, best, host_rows)
+            self._fit_winners(search, best, host_rows)
         self.best_score_, self.best_params_ = float(best.score), best.row_of_table()
         self.table_, self.history_ = search.table, search.history
         self.n_candidates_ = len(search.outcomes)
@@ -212,53 +229,71 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             )
         return [FAMILIES[name] for name in names]
 
-    def _fit_winner(self, search: Search, best: Outcome, X: np.ndarray) -> None:
-        """Fit the pipeline of the best trial to all rows, if time allows."""
+    def _fit_winners(self, search: Search, best: Outcome, X: np.ndarray) -> None:
+        """Fit the pipelines of the best trials to all rows, if time allows."""
         self.best_rows_ = rows = search.affordable_rows(best)
+        members = search.members(best, self.n_averaged)
         if len(rows) < len(X):
+            members = [best]
             warnings.warn(
                 f"only {len(rows)} of {len(X)} rows could be fitted in "
                 f"seconds={self.seconds}: raise it",
                 RuntimeWarning,
                 stacklevel=4,
             )
-        imputer_steps = [DictionaryImputer()] if has_missing(X) else []
-        pipeline = make_pipeline(*imputer_steps, *search.steps(best, rows))
-        self.best_pipeline_ = pipeline.fit(X[rows], self.classes_[search.y[rows]])
+        self.pipelines_ = []
+        for outcome in members:
+            imputer_steps = [DictionaryImputer()] if has_missing(X) else []
+            pipeline = make_pipeline(*imputer_steps, *search.steps(outcome, rows))
+            pipeline.fit(X[rows], self.classes_[search.y[rows]])
+            self.pipelines_.append(pipeline)
+        self.best_pipeline_ = self.pipelines_[0]
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """Return the labels that the best pipeline predicts."""
-        class_indices = to_numpy(self._call_best_pipeline("predict", X)).astype(np.intp)
+        """Return the labels with the largest mean probability."""
+        check_is_fitted(self)
+        if len(self.pipelines_) == 1:
+            class_indices = to_numpy(self._call_pipelines("predict", X)).astype(np.intp)
+        else:
+            class_indices = to_numpy(self.predict_proba(X)).argmax(axis=1)
         labels = self.classes_[class_indices]
         return labels_like(labels, X)
 
     @available_if(_best_pipeline_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """Return the class probabilities of the best pipeline, if it has any."""
-        return self._call_best_pipeline("predict_proba", X)
+        """Return the class probabilities, the mean of those of `pipelines_`."""
+        return self._call_pipelines("predict_proba", X)
 
-    @available_if(_best_pipeline_has("decision_function"))
+    @available_if(_has_scores)
     def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
-        """Return the class scores of the best pipeline, if it has any."""
-        return self._call_best_pipeline("decision_function", X)
+        """Return the mean probabilities, of two classes the second minus the first.
 
-    def _call_best_pipeline(self, method: str, X: Any) -> Array:
-        """Call a method of the best pipeline on blocks of rows and join its outputs.
+        If there is one pipeline, these are its own scores, if it has any.
+        """
+        if len(self.pipelines_) == 1:
+            return self._call_pipelines("decision_function", X)
+        chances = self.predict_proba(X)
+        return chances[:, 1] - chances[:, 0] if len(self.classes_) == 2 else chances
 
-        The pipeline works on the host; rows and results are on the model's device.
+    def _call_pipelines(self, method: str, X: Any) -> Array:
+        """Call a method on blocks of rows, and average the outputs of the pipelines.
+
+        Pipelines work on the host; rows and results are on the model's device.
         """
         check_is_fitted(self)
         allow_nan = takes_missing(self.best_pipeline_)
         X = check_rows(
             self, X, containers="disk", like=self.rows_like_, allow_nan=allow_nan
         )
-        best_method = getattr(self.best_pipeline_, method)
 
         def call_on_block(rows: Array) -> Array:
-            output = best_method(to_numpy(rows))
+            host_rows = to_numpy(rows)
+            outputs = [getattr(model, method)(host_rows) for model in self.pipelines_]
             if method == "predict":
-                output = np.searchsorted(self.classes_, output)
-            return as_like(output, self.rows_like_)
+                return as_like(
+                    np.searchsorted(self.classes_, outputs[0]), self.rows_like_
+                )
+            return as_like(np.mean(outputs, axis=0), self.rows_like_)
 
         row_bytes = 32 * (X.shape[1] + self.best_params_["n_landmarks"])
         return map_rows(call_on_block, X, row_bytes)

@@ -44,6 +44,7 @@ N_PARENTS = 4  # the next stage tries settings similar to those of so many trial
 OVERHEAD_ROWS = 1000  # a fit to fewer rows takes about as long as one to this many
 ROWS_FOR_THREADS = 1000  # fits to fewer rows use one thread
 OVERTIME = 0.2  # the last fit may exceed the budget by this share of it
+LUCK_ERRORS = 1.0  # averaged trials are at most so many standard errors worse
 TIE_ERRORS = 0.5  # scores that differ by fewer standard errors count as equal
 FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError)
 
@@ -297,6 +298,35 @@ class Search:
         least_score = best.score - TIE_ERRORS * best.chance
         ties = [outcome for outcome in finalists if outcome.score >= least_score]
         return max(ties, key=lambda outcome: (outcome.shares[0], outcome.score))
+
+    def members(self, best: Outcome, n_averaged: int) -> list[Outcome]:
+        """Return the best trial, and others that may be as good, to be averaged.
+
+        These are scored on as many rows and at most `LUCK_ERRORS` standard errors
+        worse. They are added as long as there is time to fit them.
+        """
+        n_rows, members = len(self.y), [best]
+        # more folds of the same rows do not make the rows less lucky
+        standard_error = best.chance * (best.total / best.stage.n_rows) ** 0.5
+        least_score = best.score - LUCK_ERRORS * standard_error
+        rivals = [
+            outcome
+            for outcome in self.outcomes.values()
+            if outcome is not best
+            and outcome.error is None
+            and outcome.stage.n_rows == best.stage.n_rows
+            and outcome.score >= least_score
+            and outcome.trial.family.has_probabilities
+        ]
+        if not best.trial.family.has_probabilities or self.robust:
+            return members
+        seconds_left = self.clock.seconds_left + OVERTIME * self.clock.budget
+        seconds_left -= best.fit_seconds(n_rows)
+        for outcome in sorted(rivals, key=lambda o: -o.score)[: n_averaged - 1]:
+            seconds_left -= outcome.fit_seconds(n_rows)
+            if seconds_left > 0:
+                members.append(outcome)
+        return members
 
     def _no_result_error(self) -> Exception:
         errors = [outcome.error for outcome in self.outcomes.values() if outcome.error]

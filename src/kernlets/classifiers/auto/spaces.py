@@ -54,9 +54,13 @@ def first_spaces(is_short: bool, n_landmarks: int, robust: bool) -> list[Space]:
     width_factor = NARROW_FACTOR if robust else 1.0
     widths = (MIDDLE_WIDTH,) if is_short else (0.1, MIDDLE_WIDTH, 1.0)
     kernels = [("rbf", width_factor * width) for width in widths] + [("linear", 1.0)]
-    return [
+    spaces = [
         Space(scale, *kernel, n_landmarks) for scale in scales for kernel in kernels
     ]
+    if not robust:  # tables often have a few features of great worth
+        laplacian = Space("standard", "laplacian", MIDDLE_WIDTH, n_landmarks)
+        spaces.insert(len(kernels), laplacian)
+    return spaces
 
 
 def near_spaces(space: Space, max_landmarks: int) -> list[Space]:
