@@ -13,7 +13,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 import kernlets
-from kernlets import OMP, RBF, AutoDictionaryClassifier, SRCClassifier, datasets
+from kernlets import (
+    OMP,
+    RBF,
+    AutoDictionaryClassifier,
+    SRCClassifier,
+    datasets,
+    explain,
+)
 from kernlets.classifiers.auto import trials
 from kernlets.classifiers.auto.candidates import (
     FAMILIES,
@@ -59,7 +66,32 @@ def test_the_best_pipeline_is_an_ordinary_one_fitted_to_all_rows(fitted, wine):
     X, X_test, y, _ = wine
     assert isinstance(fitted.best_pipeline_, Pipeline)
     again = clone(fitted.best_pipeline_).fit(X, y)
-    np.testing.assert_array_equal(again.predict(X_test), fitted.predict(X_test))
+    expected = fitted.best_pipeline_.predict(X_test)
+    np.testing.assert_array_equal(again.predict(X_test), expected)
+
+
+def test_the_mean_probability_decides(fitted, wine):
+    X_test = wine[1]
+    assert 1 < len(fitted.pipelines_) <= 8
+    assert fitted.pipelines_[0] is fitted.best_pipeline_
+    chances = [model.predict_proba(X_test) for model in fitted.pipelines_]
+    expected = np.mean(chances, axis=0)
+    np.testing.assert_allclose(fitted.predict_proba(X_test), expected)
+    np.testing.assert_array_equal(fitted.predict(X_test), expected.argmax(axis=1))
+    scores = fitted.decision_function(X_test)
+    np.testing.assert_array_equal(scores.argmax(axis=1), expected.argmax(axis=1))
+    used = explain(fitted, X_test[0])
+    assert used.label == fitted.predict(X_test[:1])[0]
+
+
+def test_the_best_alone_can_decide(wine):
+    X, X_test, y, _ = wine
+    model = AutoDictionaryClassifier(
+        None, max_candidates=6, n_averaged=1, random_state=0
+    ).fit(X, y)
+    assert model.pipelines_ == [model.best_pipeline_]
+    expected = model.best_pipeline_.predict(X_test)
+    np.testing.assert_array_equal(model.predict(X_test), expected)
 
 
 def test_the_table_says_what_was_tried(fitted):
