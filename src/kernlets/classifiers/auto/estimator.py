@@ -261,7 +261,10 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
 
     @available_if(_best_pipeline_has("predict_proba"))
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
-        """Return the class probabilities, the mean of those of `pipelines_`."""
+        """Return the class probabilities, the mean of those of `pipelines_`.
+
+        They are missing only if "label consistent" is the only family that was named.
+        """
         return self._call_pipelines("predict_proba", X)
 
     @available_if(_has_scores)

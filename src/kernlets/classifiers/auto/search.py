@@ -290,6 +290,9 @@ class Search:
             raise self._no_result_error()
         most_rows = max(outcome.stage.n_rows for outcome in outcomes)
         finalists = [o for o in outcomes if o.stage.n_rows == most_rows]
+        # Others are chosen only if no family that the user names has probabilities.
+        with_probabilities = [o for o in finalists if o.trial.family.has_probabilities]
+        finalists = with_probabilities or finalists
         best = max(finalists, key=lambda outcome: outcome.score)
         if not self.robust:
             return best
@@ -318,7 +321,7 @@ class Search:
             and outcome.score >= least_score
             and outcome.trial.family.has_probabilities
         ]
-        if not best.trial.family.has_probabilities or self.robust:
+        if self.robust or not best.trial.family.has_probabilities:
             return members
         seconds_left = self.clock.seconds_left + OVERTIME * self.clock.budget
         seconds_left -= best.fit_seconds(n_rows)
