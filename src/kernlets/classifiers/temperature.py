@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 
 from ..config import options
 from ..contracts import Array
+from ..data.check import is_sparse
 from ..kernels import Kernel, Precomputed
 from ..numerics.arrays import index_like, namespace, to_numpy
 
@@ -123,17 +124,22 @@ def _ranks_in_classes(X: Array, class_indices: np.ndarray) -> np.ndarray:  # (n,
     no effect.
     """
     n = len(class_indices)
-    keys = np.arange(n, dtype=np.float64)
+    keys = np.arange(n, dtype=np.float64)  # of samples that are no rows of numbers
     if X.ndim == 2:
-        values = np.nan_to_num(to_numpy(X).astype(np.float64))
-        peak = np.abs(values).max() or 1.0
-        # the cubes tell rows of equal norm apart
-        keys = np.sort(np.abs(values / peak) ** 3, axis=1).sum(axis=1)
+        keys = _row_sizes(X if is_sparse(X) else to_numpy(X).astype(np.float64))
     ranks = np.empty(n, dtype=np.intp)
     for c in np.unique(class_indices):
         rows = np.flatnonzero(class_indices == c)
         ranks[rows] = np.unique(keys[rows], return_inverse=True)[1].ravel()
     return ranks
+
+
+def _row_sizes(X: Any) -> np.ndarray:  # (n, p) -> (n,)
+    """Σ |x_j|³ in the units of the largest entry, which tells unit rows apart, too."""
+    if is_sparse(X):
+        return np.asarray((abs(X) / (abs(X).max() or 1.0)).power(3).sum(1)).ravel()
+    sizes = np.abs(np.nan_to_num(X))
+    return np.sort((sizes / (sizes.max() or 1.0)) ** 3, axis=1).sum(axis=1)
 
 
 def _splits(
