@@ -77,7 +77,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
     n_averaged : int
         Largest number of candidates whose probabilities are averaged: those whose
         accuracy in cross-validation is at most one standard error below the best. With
-        1, or with `robust`, the best alone predicts.
+        1 the best alone predicts.
     robust : bool
         Whether to choose by the mean accuracy on three versions of the validation rows:
         unchanged, with noise of their own standard deviation, and with half of the

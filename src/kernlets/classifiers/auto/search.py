@@ -321,7 +321,7 @@ class Search:
             and outcome.score >= least_score
             and outcome.trial.family.has_probabilities
         ]
-        if self.robust or not best.trial.family.has_probabilities:
+        if not best.trial.family.has_probabilities:
             return members
         seconds_left = self.clock.seconds_left + OVERTIME * self.clock.budget
         seconds_left -= best.fit_seconds(n_rows)
