@@ -187,7 +187,7 @@ def transform_rows(
         name = type(final_step).__name__
         raise ValueError(
             f"{path}: {name} gives no sparse codes: transform with a learner or a "
-            "classifier of kernlets"
+            "classifier that learns dictionaries"
         )
     rows = source.read(Columns.of_model(model))
     codes = apply_by_batches(partial(_sparse_codes, model), rows, "coding")
