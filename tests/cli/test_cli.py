@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import typer
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -297,6 +298,13 @@ def test_labels_can_be_left_out(folder: Path, tmp_path: Path) -> None:
     assert "mean squared error" in text
     assert load(model).n_features_in_ == 64
     assert not hasattr(load(model), "classes_")
+
+
+def test_names_of_options_are_small_letters() -> None:
+    """Some versions of typer take a metavar such as KERNEL for the name of --kernel."""
+    for command in typer.main.get_command(app).commands.values():
+        names = [name for param in command.params for name in param.opts]
+        assert names == [name.lower() for name in names]
 
 
 METHODS = {*registry.table("learners"), *registry.table("classifiers")}

@@ -169,6 +169,7 @@ def test_coder_follows_the_parameters(rng):
         "alpha": 0.2,
         "kind": "soft",
         "n_nonzero_coefs": None,
+        "positive": False,
     }
     top = OrthogonalDictionary(3, 2).fit(X).coder_
     assert (top.n_nonzero_coefs, top.kind) == (2, "top-k")

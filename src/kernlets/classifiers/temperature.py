@@ -57,6 +57,8 @@ def fit_temperature(residuals: np.ndarray, class_indices: np.ndarray) -> float:
     in Platt scaling: n samples without an error do not make the next one certain.
     """
     n, n_classes = residuals.shape
+    if n_classes == 1:  # its probability is 1 at any temperature
+        return 1.0
     targets = np.full((n, n_classes), 1 / ((n + 2) * (n_classes - 1)))
     targets[np.arange(n), class_indices] = (n + 1) / (n + 2)
     largest = np.maximum(residuals.max(axis=1, keepdims=True), 1e-300)

@@ -191,7 +191,10 @@ Threads = Annotated[
 Device = Annotated[
     str | None,
     _computing_option(
-        metavar="DEVICE", help="torch device to fit on, e.g. cuda", show_default="NumPy"
+        "--device",
+        metavar="DEVICE",
+        help="torch device to fit on, e.g. cuda",
+        show_default="NumPy",
     ),
 ]
 Checkpoint = Annotated[
@@ -229,6 +232,7 @@ Quiet = Annotated[
 Method = Annotated[
     str,
     _fitting_option(
+        "--method",
         metavar="METHOD",
         help="lkdl (a Nyström map, then K-SVD), or a learner, classifier or outlier "
         "detector that `kernlets list` shows",
@@ -256,6 +260,7 @@ Map = Annotated[
 Kernel = Annotated[
     str | None,
     _fitting_option(
+        "--kernel",
         metavar="KERNEL",
         help="e.g. poly:2, rbf, rbf:0.5, chi2",
         show_default="poly:2,coef0=1 of rows of unit norm, else laplacian",
