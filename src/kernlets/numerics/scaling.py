@@ -74,7 +74,7 @@ def all_finite(X: Array) -> bool:
     """Whether no entry is NaN or infinite, without a mask as large as X."""
     if 0 in X.shape:
         return True
-    low, high = (X.min(), X.max()) if isinstance(X, np.ndarray) else X.aminmax()
+    low, high = X.aminmax() if is_torch(X) else (X.min(), X.max())
     return bool((low > -np.inf) & (high < np.inf))
 
 
