@@ -34,6 +34,7 @@ SETTINGS = {
 }
 QUICK = {"max_iter": 2, "random_state": 0, "n_components": 6, "n_landmarks": 50}
 QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
+CHOOSES_BY_EIGENVALUES = ("ImageClassifier", "KernelRidgeClassifier")  # in n³ each
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +68,7 @@ def results(estimator: BaseEstimator, X, y) -> list[np.ndarray]:
 @pytest.mark.parametrize("Estimator", registry.estimators())
 def test_threads_and_memory_change_nothing(Estimator, data):
     estimator = quick(Estimator)
-    X, y = (
-        (part[: MIN_THREADED_ROWS - 100] for part in data)
-        if needs_matrix(Estimator)
-        else data
-    )
+    X, y = (part[: n_rows(Estimator)] for part in data)
     expected = None
     for name, setting in SETTINGS.items():
         if needs_matrix(Estimator) and "memory" in setting:
@@ -86,7 +83,14 @@ def test_threads_and_memory_change_nothing(Estimator, data):
 
 def needs_matrix(Estimator: type) -> bool:
     """Methods that are defined by the kernel matrix of all samples."""
-    return Estimator.__name__ in ("KernelKSVD", "KernelMOD", "SRCClassifier")
+    names = ("KernelKSVD", "KernelMOD", "SRCClassifier")
+    return Estimator.__name__ in (*names, *CHOOSES_BY_EIGENVALUES)
+
+
+def n_rows(Estimator: type) -> int:
+    if Estimator.__name__ in CHOOSES_BY_EIGENVALUES:
+        return 400
+    return MIN_THREADED_ROWS - 100 if needs_matrix(Estimator) else N
 
 
 @pytest.mark.parametrize("Estimator", registry.estimators())
@@ -95,7 +99,8 @@ def test_a_memory_map_is_an_array(Estimator, data, tmp_path):
     np.save(tmp_path / "X.npy", X)
     disk = np.load(tmp_path / "X.npy", mmap_mode="r")
     if needs_matrix(Estimator):
-        X, y, disk = X[:600], y[:600], disk[:600]
+        n = min(600, n_rows(Estimator))
+        X, y, disk = X[:n], y[:n], disk[:n]
     estimator = quick(Estimator)
     for a, b in zip(results(estimator, disk, y), results(estimator, X, y), strict=True):
         np.testing.assert_array_equal(a, b)
