@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from copy import copy
 from functools import wraps
 from inspect import getattr_static, isfunction
@@ -15,8 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..config import options
-from ..data.limits import at_work
-from ..numerics.threads import is_at_work
+from ..data.limits import work_context
 from ..sklearn_base import BaseEstimator, CallbackSupportMixin
 from .notebook import portrait
 from .progress import fit_with_callbacks, has_callbacks
@@ -269,7 +267,7 @@ def _on_own_threads(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def run_method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with nullcontext() if is_at_work.get() else at_work():
+        with work_context():
             if not is_fit:
                 model = as_fitted(self)
                 if model is not self:  # parameters were set since the fit

@@ -36,7 +36,7 @@ from ..sklearn_base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from .temperature import class_probabilities, residuals_of_prior
+from .temperature import class_probabilities, class_scores, residuals_of_prior
 
 
 class ScoreVoting(ClassifierMixin, Estimator):
@@ -120,6 +120,11 @@ class ResidualProbabilities(ResidualVoting):
 
     temperature_: float
 
+    def decision_function(self, X: Any) -> Array:  # (n, n_classes), (n,) for two
+        """Return scores whose softmax is `predict_proba`; of two, the log-odds."""
+        residuals = self.residuals(X)
+        return apply_to_rows(partial(_log_odds, self.temperature_), residuals)
+
     def predict_proba(self, X: Any) -> Array:  # (n, n_classes)
         """Return the probability of each class, from the ratios of its residuals.
 
@@ -129,6 +134,10 @@ class ResidualProbabilities(ResidualVoting):
         residuals = self.residuals(X)  # first, because it checks that this is fitted
         compute = partial(_finite_probabilities, self.temperature_)
         return apply_to_rows(compute, residuals)
+
+
+def _log_odds(temperature: float, residuals: Array) -> Array:
+    return _margins(class_scores(temperature, _check_finite(residuals)))
 
 
 def _finite_probabilities(temperature: float, residuals: Array) -> Array:

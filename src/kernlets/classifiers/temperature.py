@@ -33,14 +33,19 @@ FOLD_ROWS = 500  # up to so many rows are all left out in turn; of more, at most
 N_FOLDS = 3
 
 
-def class_probabilities(temperature: float, residuals: Array) -> Array:
-    """p_c ∝ (r_c / max r + FLOOR)^(−1/temperature), with sum 1 over the classes."""
+def class_scores(temperature: float, residuals: Array) -> Array:
+    """Return −log(r_c / max r + FLOOR)/temperature, less the largest of a sample."""
     xp = namespace(residuals)
     largest = xp.max(residuals, axis=1, keepdims=True)
     levels = residuals / xp.where(largest > 0, largest, xp.ones_like(largest)) + FLOOR
     lowest = xp.min(levels, axis=1, keepdims=True)
-    weights = (lowest / levels) ** (1 / temperature)
-    return weights / xp.sum(weights, axis=1, keepdims=True)
+    return xp.log(lowest / levels) / temperature
+
+
+def class_probabilities(temperature: float, residuals: Array) -> Array:
+    """p_c ∝ (r_c / max r + FLOOR)^(−1/temperature), with sum 1 over the classes."""
+    weights = namespace(residuals).exp(class_scores(temperature, residuals))
+    return weights / namespace(weights).sum(weights, axis=1, keepdims=True)
 
 
 def residuals_of_prior(counts: np.ndarray, temperature: float) -> np.ndarray:

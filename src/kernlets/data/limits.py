@@ -6,7 +6,7 @@ Errors of a library that runs out of memory, or cannot factor a matrix, get advi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,11 @@ def at_work() -> Iterator[None]:
         if advised is None:
             raise
         raise advised from error
+
+
+def work_context() -> AbstractContextManager[None]:
+    """Return `at_work()`; inside such a block, a context that does nothing."""
+    return nullcontext() if is_at_work.get() else at_work()
 
 
 def _with_advice(error: Exception) -> Exception | None:
