@@ -20,6 +20,7 @@ from kernlets import (
     FDDLClassifier,
     KernelKSVD,
     KernelMOD,
+    KSADClassifier,
     LCKSVDClassifier,
     OnlineDictionary,
     OrthogonalDictionary,
@@ -35,10 +36,12 @@ from kernlets.numerics.scaling import unit_rows
 # Rows repeated in their places are compared in test_weights.py.
 PLACES = "first atoms are drawn by the places of rows, which this check shuffles"
 ORDER = "passes are in a random order of places, which this check shuffles"
+ROUNDING = "probabilities of K-SAD show rounding errors that its iterations enlarge"
 BOTH_KINDS = ("dense", "sparse")
 #: the reason and the kinds of rows for which the check of weights cannot pass
 RANDOM = {
     BudgetKernelDL: (ORDER, BOTH_KINDS),
+    KSADClassifier: (ROUNDING, BOTH_KINDS),
     KernelKSVD: (PLACES, BOTH_KINDS),
     KernelMOD: (PLACES, BOTH_KINDS),
     **{
@@ -136,6 +139,15 @@ def test_weights_pass_the_check_with_passes_in_one_order(kind, monkeypatch):
     passes_weights(BudgetKernelDL(), kind)
 
 
+@pytest.mark.parametrize("kind", BOTH_KINDS)
+def test_weights_pass_the_check_but_for_rounding(kind, monkeypatch):
+    def close(found, expected, err_msg):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, err_msg=err_msg)
+
+    monkeypatch.setattr(estimator_checks, "assert_allclose_dense_sparse", close)
+    passes_weights(KSADClassifier(), kind)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("kind", BOTH_KINDS)
 @pytest.mark.parametrize("Learner", [KernelKSVD, KernelMOD])
@@ -162,7 +174,7 @@ def test_weights_do_the_same_in_any_order_with_given_first_rows(Learner, kind, r
 
 def test_every_expected_failure_has_a_test_of_its_reason():
     shown = {type(each) for each in WITH_FIRST_ATOMS} | {BudgetKernelDL}
-    shown |= {KernelKSVD, KernelMOD, *CLASSIFIERS_WITH_DRAWN_ATOMS}
+    shown |= {KernelKSVD, KernelMOD, KSADClassifier, *CLASSIFIERS_WITH_DRAWN_ATOMS}
     assert shown == set(RANDOM)
 
 

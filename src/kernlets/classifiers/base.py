@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any, ClassVar
 
@@ -39,7 +40,7 @@ from ..sklearn_base import (
 from .temperature import class_probabilities, class_scores, residuals_of_prior
 
 
-class ScoreVoting(ClassifierMixin, Estimator):
+class ScoreVoting(ClassifierMixin, Estimator, ABC):
     """A classifier that gives a sample the class of the largest of its `_scores`."""
 
     _declared: ClassVar[Declared] = {
@@ -49,9 +50,9 @@ class ScoreVoting(ClassifierMixin, Estimator):
 
     classes_: np.ndarray
 
+    @abstractmethod
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
         """Return the score of each class for each sample."""
-        raise NotImplementedError
 
     def predict(self, X: Any) -> Array:  # (n,)
         """Return the label with the best score."""
@@ -105,9 +106,9 @@ def _check_finite(scores: Array) -> Array:
 class ResidualVoting(ScoreVoting):
     """A classifier that gives a sample the class of the smallest of its `residuals`."""
 
+    @abstractmethod
     def residuals(self, X: Any) -> Array:  # (n, n_classes)
         """Return the squared residual of each sample for each class."""
-        raise NotImplementedError
 
     def _scores(self, X: Any) -> Array:  # (n, n_classes)
         return apply_to_rows(operator.neg, self.residuals(X))

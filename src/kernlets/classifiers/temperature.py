@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
+from scipy.optimize import brentq
+from scipy.special import softmax
 
 from ..config import options
 from ..contracts import Array
@@ -69,12 +69,16 @@ def fit_temperature(residuals: np.ndarray, class_indices: np.ndarray) -> float:
     largest = np.maximum(residuals.max(axis=1, keepdims=True), 1e-300)
     log_levels = np.log(residuals / largest + FLOOR)
 
-    def log_loss(log_temperature: float) -> float:
-        logits = -log_levels * np.exp(-log_temperature)
-        return float(np.mean(logsumexp(logits, axis=1) - (targets * logits).sum(1)))
+    def slope(temperature: float) -> float:
+        """Return the slope of the log-loss over 1/T, which rises with 1/T."""
+        errors = softmax(-log_levels / temperature, axis=1) - targets
+        return -float(np.mean((errors * log_levels).sum(axis=1)))
 
-    bounds = np.log([MIN_TEMPERATURE, MAX_TEMPERATURE])
-    return float(np.exp(minimize_scalar(log_loss, bounds=bounds, method="bounded").x))
+    if slope(MIN_TEMPERATURE) <= 0:
+        return MIN_TEMPERATURE
+    if slope(MAX_TEMPERATURE) >= 0:
+        return MAX_TEMPERATURE
+    return brentq(slope, MIN_TEMPERATURE, MAX_TEMPERATURE, xtol=1e-14, rtol=1e-14)
 
 
 class HeldOut(NamedTuple):
