@@ -107,7 +107,8 @@ def _kernlets_classes() -> Iterator[type]:
 
 
 def _is_storable(cls: type) -> bool:
-    is_ours = cls.__module__.startswith("kernlets.") and not inspect.isabstract(cls)
+    is_base = inspect.isabstract(cls) or cls.__module__ == "kernlets.sklearn_base"
+    is_ours = cls.__module__.startswith("kernlets.") and not is_base
     # records that are made for one call only have no `_declared`
     is_record = is_dataclass(cls) or hasattr(cls, "_fields")
     is_record = is_record and hasattr(cls, "_declared")

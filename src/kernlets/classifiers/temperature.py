@@ -24,6 +24,7 @@ from ..contracts import Array
 from ..data.check import is_sparse
 from ..kernels import Kernel, Precomputed
 from ..numerics.arrays import index_like, namespace, to_numpy
+from ..numerics.convergence import without_warnings
 
 FLOOR = 1e-3  # residuals below this share of the largest are nearly the same
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.02, 50.0
@@ -105,8 +106,9 @@ def temperature_of_parts(
     for train, valid in _splits(_ranks_in_classes(X, class_indices), class_indices):
         parts = [_take(X, rows, train, kernel) for rows in (train, valid)]
         part = HeldOut(parts[0], class_indices[train], parts[1], class_indices[valid])
-        with options(checkpoint=None), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit to all rows has warned already
+        # the fit to all rows has warned already
+        with options(checkpoint=None), without_warnings(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             try:
                 residuals.append(to_numpy(residuals_of_part(part)))
             except (ValueError, np.linalg.LinAlgError):

@@ -47,6 +47,16 @@ def warn_once_at_end() -> Iterator[None]:
         _warn(message)
 
 
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Discard the messages of iterations whose results are estimates only."""
+    token = _messages.set({})
+    try:
+        yield
+    finally:
+        _messages.reset(token)
+
+
 def _warn(message: str) -> None:
     """Warn at the line that called the library, or scikit-learn around it."""
     frame, level = sys._getframe(1), 2
