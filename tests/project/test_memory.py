@@ -50,6 +50,7 @@ WHOLE = {  # defined by all samples or codes at once
     "AutoDictionaryClassifier",
     "DKSVDClassifier",
     "DictionaryImputer",
+    "ImageClassifier",
     "FDDLClassifier",
     "GrossErrorMask",
     "KSADClassifier",
@@ -183,6 +184,8 @@ def test_classes_on_disk_share_the_memory(tmp_path, monkeypatch):
         return learner.fit(X)
 
     monkeypatch.setattr(residual, "fit_to_class", fitted)
+    # fits to a sample in memory
+    monkeypatch.setattr(residual, "temperature_of_parts", lambda *parts: None)
     for memory, expected in (("1MB", 4), ("150KB", 2), ("100KB", 1)):
         most = 0
         with options(memory=memory, n_threads=4):

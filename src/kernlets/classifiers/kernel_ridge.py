@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.constraints import AT_LEAST_1, POSITIVE, clipped
 from ..contracts import Array
 from ..data.limits import memory_limit
-from ..data.rows import apply_to_rows, map_rows, sum_rows
+from ..data.rows import apply_to_rows, load_row_subset, map_rows, sum_rows
 from ..data.samples import float_like
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
@@ -55,7 +55,7 @@ class KernelRidgeClassifier(ScoreVoting):
     yᵢ − aᵢ/Hᵢᵢ with H = (K + αI)⁻¹, so that leave-one-out errors for all penalties cost
     one eigendecomposition. Penalty, and the width of a kernel that has none, are those
     of the least mean squared leave-one-out error, on 2000 random rows if there are
-    more.
+    more, fewer if the memory option asks for it.
 
     Parameters
     ----------
@@ -154,7 +154,9 @@ class KernelRidgeClassifier(ScoreVoting):
         if getattr(kernel, "unset", False):
             rate = kernel.default_rate(X)
             kernels = [kernel.with_rate(factor * rate) for factor in RATES]
-        rows = _random_rows(X, SEARCHED, rng)
+        # K, U, U² and what eigenvalues need, in float64
+        n_searched = max(2, min(SEARCHED, isqrt(memory_limit(X) // (7 * 8))))
+        rows = _random_rows(X, n_searched, rng)
         best = min(
             (leave_one_out(kernel, X, rows, Y[rows], self.alpha) for kernel in kernels),
             key=lambda result: result.error,
@@ -167,10 +169,12 @@ class KernelRidgeClassifier(ScoreVoting):
 
         # A = (K + αI)⁻¹ (Y − π), or (CᵀC + αW)⁻¹ Cᵀ(Y − π)
         anchor_rows = _random_rows(X, self._n_anchors(X), rng)
-        indices = index_like(anchor_rows, X)
-        anchors = self.kernel_.take(X, indices)
         has_all = len(anchor_rows) == X.shape[0]
-        W = _host_matrix(self.kernel_, X if has_all else X[indices], anchors)
+        if has_all:
+            samples, anchors = X, self.kernel_.take(X, index_like(anchor_rows, X))
+        else:
+            samples, anchors = _take_with_anchors(self.kernel_, X, anchor_rows)
+        W = _host_matrix(self.kernel_, samples, anchors)
         if has_all:
             W[np.diag_indices_from(W)] += self.alpha_
             A = _solve(W, Y)
@@ -231,8 +235,7 @@ def leave_one_out(
 
     With K = U Λ Uᵀ and H = U (Λ + αI)⁻¹ Uᵀ row i misses its target by (HY)ᵢ / Hᵢᵢ.
     """
-    indices = index_like(rows, X)
-    K = _host_matrix(kernel, X[indices], kernel.take(X, indices))
+    K = _host_matrix(kernel, *_take_with_anchors(kernel, X, rows))
     with threads_if_large(len(K)):
         values, U = np.linalg.eigh(K)
     mean_energy = float(np.trace(K)) / len(K) or 1.0
@@ -244,6 +247,14 @@ def leave_one_out(
         error = float(np.mean(misses * misses))
         results.append(LeaveOneOut(float(penalty), kernel, Y - misses, error))
     return min(results, key=lambda result: result.error)
+
+
+def _take_with_anchors(kernel: Kernel, X: Array, rows: np.ndarray) -> tuple[Any, Any]:
+    """Read rows, and return them also as anchors; of a kernel matrix by number."""
+    source, indices = load_row_subset(X, rows)
+    if kernel.by_index:
+        return source[indices], kernel.take(X, index_like(rows, X))
+    return source[indices], kernel.take(source, indices)
 
 
 def _host_matrix(kernel: Kernel, X: Array, anchors: Array) -> np.ndarray:  # (n, m)
