@@ -285,7 +285,11 @@ ATOMS = {"orthogonal": OrthogonalAtoms, "fisher": FisherAtoms}
 
 def resolve_atoms(spec: Any) -> OrthogonalAtoms | FisherAtoms:
     """Return the atoms that a name such as ``"fisher:0.1"`` describes, or `spec`."""
-    atoms = build("dictionary", spec, ATOMS) if isinstance(spec, str) else spec
+    atoms: Any = build("dictionary", spec, ATOMS) if isinstance(spec, str) else spec
+    if not isinstance(atoms, (OrthogonalAtoms, FisherAtoms)):
+        raise ValueError(
+            f"dictionary={spec!r} names no atoms: pass one of {', '.join(ATOMS)}"
+        )
     atoms._validate_params()
     return atoms
 

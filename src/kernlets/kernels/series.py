@@ -6,6 +6,7 @@ or an array (n, T) or (n, T, c) padded with NaN.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, ClassVar
@@ -45,6 +46,10 @@ class Alignment(Structured):
     """A kernel that aligns pairs of series."""
 
     takes: ClassVar[str] = "series"
+
+    @abstractmethod
+    def defaults(self, samples: np.ndarray) -> dict[str, Any]:
+        """Return the parameters that series set where they are open."""
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:  # (n, m)
         """Sort the series by length, so that groups of eight need little padding."""
