@@ -192,16 +192,6 @@ def prior_residuals(
     return xp.where(is_all_missing[:, None], prior_levels, residuals)
 
 
-def softmax_of_residuals(temperature: float, residuals: Array) -> Array:
-    """exp(−r_c/temperature), divided by the sum over the classes."""
-    xp = namespace(residuals)
-    scale = max(temperature, float(xp.finfo(residuals.dtype).tiny) ** 0.5)
-    excess = residuals - xp.min(residuals, axis=1, keepdims=True)
-    with quiet():  # a class whose excess overflows gets weight 0
-        weights = xp.exp(-excess / as_like(scale, residuals))
-    return weights / xp.sum(weights, axis=1, keepdims=True)
-
-
 class CodingClassifier(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, Estimator
 ):

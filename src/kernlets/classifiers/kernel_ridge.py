@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 from math import isqrt
 from typing import Any, ClassVar, NamedTuple
@@ -19,11 +18,19 @@ from ..data.rows import apply_to_rows, load_row_subset, map_rows, sum_rows
 from ..data.samples import float_like
 from ..kernels import Kernel, kernel_or_class, resolve
 from ..kernels.samples import check_samples, describe_input
-from ..numerics.arrays import as_like, double, eps, index_like, to_numpy
+from ..numerics.arrays import (
+    as_like,
+    double,
+    eps,
+    index_like,
+    namespace,
+    to_numpy,
+)
 from ..numerics.random import generator
+from ..numerics.scaling import quiet
 from ..numerics.threads import threads_if_large
 from ..schema import Declared, Either, Floats, Indices, Number, Part, Samples
-from .base import ScoreVoting, softmax_of_residuals
+from .base import ScoreVoting
 from .labels import check_labels
 
 MAX_ROWS = 12_000  # all rows are anchors up to here
@@ -211,8 +218,7 @@ class KernelRidgeClassifier(ScoreVoting):
 
     def predict_proba(self, X: Any) -> Array:  # (n, C)
         """Return softmax(f / `temperature_`), calibrated by leave-one-out scores."""
-        costs = apply_to_rows(operator.neg, self._scores(X))
-        return apply_to_rows(partial(softmax_of_residuals, self.temperature_), costs)
+        return apply_to_rows(partial(_softmax, self.temperature_), self._scores(X))
 
     @property
     def _model_array(self) -> Array:
@@ -288,6 +294,16 @@ def _solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 def _random_rows(X: Array, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.sort(rng.choice(X.shape[0], min(n, X.shape[0]), replace=False))
+
+
+def _softmax(temperature: float, scores: Array) -> Array:  # (n, C)
+    """exp(f_c/temperature), divided by the sum over the classes."""
+    xp = namespace(scores)
+    scale = max(temperature, float(xp.finfo(scores.dtype).tiny) ** 0.5)
+    excess = scores - xp.max(scores, axis=1, keepdims=True)
+    with quiet():  # a class far below the best one gets probability 0
+        weights = xp.exp(excess / as_like(scale, scores))
+    return weights / xp.sum(weights, axis=1, keepdims=True)
 
 
 def _likeliest_temperature(scores: np.ndarray, class_indices: np.ndarray) -> float:

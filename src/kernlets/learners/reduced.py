@@ -54,8 +54,6 @@ from .kernel_atoms import KernelAtoms
 from .ksvd import KSVD
 from .schedule import Schedule
 
-ANCHOR_STARTS = ("kmeans", "samples")  # names of `STARTS` that serve as anchors
-
 
 class ReducedKernelDL(KernelAtoms, BatchLearner):
     """A kernel dictionary whose atoms are combinations of a few, learned φ(anchors).
