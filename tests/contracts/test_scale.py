@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from kernlets import (
     KSVD,
@@ -171,16 +171,26 @@ CLASSIFIERS = {
 }
 
 
+def residuals(model: Any, X: np.ndarray) -> np.ndarray:
+    if isinstance(model, Pipeline):
+        return model[-1].residuals(model[:-1].transform(X))
+    return model.residuals(X)
+
+
 @DTYPES
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_classifiers(name, dtype, rng):
+    """Residuals have the unit of the energy; scores are logarithms of their ratios."""
     X, y, new = samples(rng, dtype), rng.integers(3, size=150), samples(rng, dtype, 20)
     model, degree = CLASSIFIERS[name]
-    scores = fitted(model, X, y).decision_function(new)
+    fitted(model, X, y)
+    scores, energies = model.decision_function(new), residuals(model, new)
     for exponent in exponents(dtype, degree):
         unit = dtype(2.0) ** exponent
-        found = fitted(model, unit * X, y).decision_function(unit * new)
-        np.testing.assert_array_equal(found / 4.0 ** (degree * exponent), scores)
+        fitted(model, unit * X, y)
+        np.testing.assert_array_equal(model.decision_function(unit * new), scores)
+        found = residuals(model, unit * new) / 4.0 ** (degree * exponent)
+        np.testing.assert_array_equal(found, energies)
 
 
 @DTYPES

@@ -218,7 +218,8 @@ class KernelRidgeClassifier(ScoreVoting):
 
     def predict_proba(self, X: Any) -> Array:  # (n, C)
         """Return softmax(f / `temperature_`), calibrated by leave-one-out scores."""
-        return apply_to_rows(partial(_softmax, self.temperature_), self._scores(X))
+        scores = self._scores(X)
+        return apply_to_rows(partial(_softmax, self.temperature_), scores)
 
     @property
     def _model_array(self) -> Array:
