@@ -187,6 +187,27 @@ beside(compiling, fit)
 """)
 
 
+def test_a_child_that_is_forked_while_a_thread_imports_loops():
+    run("""
+import sys
+
+class Finder:
+    def __init__(self, enter):
+        self.enter = enter
+    def find_spec(self, name, *_):
+        if name.endswith("updates.numba"):  # whose lock the thread has now
+            self.enter()
+
+def importing(enter):
+    finder = Finder(enter)
+    sys.meta_path.insert(0, finder)
+    fit()
+    sys.meta_path.remove(finder)
+
+beside(importing, fit)
+""")
+
+
 def test_a_child_that_is_forked_while_a_kernel_is_corrected():
     run("""
 def measure(X, Y):

@@ -24,6 +24,8 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 
+from .table import import_lock
+
 REMEDY = "Set NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to."
 
 
@@ -114,13 +116,25 @@ def _warn(trouble: str) -> None:
 
 _has_warned = False
 
+
 # A process is forked when no thread compiles. Otherwise the child would have half of a
-# compiler, and would wait forever for the thread that compiled.
+# compiler, and would wait forever for the thread that compiled. A thread that imports
+# loops may go on to compile, so its lock is taken first.
+def _acquire_locks() -> None:
+    import_lock.acquire()
+    global_compiler_lock.acquire()
+
+
+def _release_locks() -> None:
+    global_compiler_lock.release()
+    import_lock.release()
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
+        before=_acquire_locks,
+        after_in_parent=_release_locks,
+        after_in_child=_release_locks,
     )
 
 # What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with

@@ -9,6 +9,8 @@ bounds, so the shapes are checked here. Twins are imported when they are first c
 from __future__ import annotations
 
 import importlib
+import os
+import threading
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -24,6 +26,16 @@ from .kernels.layout import LANES, GroupedSeries, Series, Waves
 from .lasso import reference as lasso_reference
 from .omp import reference as omp_reference
 from .updates import reference as updates_reference
+
+# A process is forked when no thread imports loops. Otherwise the child would have half
+# of a module, and would wait forever for the thread that imported it.
+import_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=import_lock.acquire,
+        after_in_parent=import_lock.release,
+        after_in_child=import_lock.release,
+    )
 
 MANY_ATOMS = 2**15  # a Gram matrix of more takes gigabytes
 P = ParamSpec("P")
@@ -62,7 +74,9 @@ class Operation(Generic[P, R]):
         """The function for "reference", "numba" or "torch"."""
         if library not in self._loops:
             module = f"{self._folder}.{self._modules[library]}"
-            self._loops[library] = getattr(importlib.import_module(module), self._name)
+            with import_lock:
+                loop = getattr(importlib.import_module(module), self._name)
+            self._loops[library] = loop
         return self._loops[library]
 
 
