@@ -6,6 +6,8 @@ the parts between marks are written, see `marks`:
 * the name of an experiment, such as ``lkdl/fig1b``: published numbers and ours;
 * the name of a benchmark, such as ``omp``: its measurements in ``docs/benchmarks``;
 * ``NAME summary``: the same in short, as `peers.summary` says;
+* ``NAME on Haswell``: its measurements in ``docs/benchmarks/haswell``, where libraries
+  were told to use the code for such processors;
 * ``gpu`` and ``giants``: what was measured on a GPU, see `gpu_tables`;
 * ``papers``: the counts of the verdicts.
 
@@ -40,6 +42,7 @@ from .peers.tables import markdown
 from .speed_picture import PICTURE, speed_picture
 
 SCALE = "full"
+HASWELL = " on Haswell"
 PAGES = (
     "docs/accuracy.md",
     "docs/benchmarks.md",
@@ -79,13 +82,16 @@ def part(name: str, root: Path, found: Sequence[Findings]) -> str:
         return exhibit_table(own)
     if name in GPU_PARTS:
         return gpu_part(name, root / "docs" / "benchmarks")
-    short = name.removesuffix(" summary")
-    store = JsonLines(root / "docs" / "benchmarks")
-    if not store.sessions(short):
-        command = f"python -m benchmarks {short} --out docs/benchmarks"
-        return f"There is no record yet: `{command}`, then `make pages`."
-    results = last_results(store, short)
-    return markdown(results) if short == name else summary(short, results)
+    benchmark = name.removesuffix(" summary").removesuffix(HASWELL)
+    command, folder = f"python -m benchmarks {benchmark}", "docs/benchmarks"
+    if name.endswith(HASWELL):
+        command, folder = f"OPENBLAS_CORETYPE=Haswell {command}", f"{folder}/haswell"
+    store = JsonLines(root / folder)
+    if not store.sessions(benchmark):
+        return f"There is no record yet: `{command} --out {folder}`, then `make pages`."
+    results = last_results(store, benchmark)
+    is_short = name.endswith(" summary")
+    return summary(benchmark, results) if is_short else markdown(results)
 
 
 def changes(root: Path) -> dict[Path, bytes | None]:

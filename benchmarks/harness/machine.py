@@ -11,6 +11,7 @@ from kernlets import __version__
 from kernlets.config import options
 from kernlets.numerics.arrays import is_gpu
 
+CODE_VARIABLES = "OPENBLAS_CORETYPE", "NUMBA_CPU_NAME"  # code for another processor
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -23,6 +24,7 @@ def machine(n_threads: int | None = None) -> dict[str, Any]:
         "memory": _memory(),
         "threads": n_threads or options.n_threads,
         "blas": _blas(),
+        "code_for": _code_for(),
     }
 
 
@@ -64,6 +66,12 @@ def _blas() -> str:
         for lib in threadpool_info()
         if lib["user_api"] == "blas"
     )
+
+
+def _code_for() -> str:
+    """The processors whose code libraries were told to use, or an empty text."""
+    told = ((name, os.environ.get(name)) for name in CODE_VARIABLES)
+    return ", ".join(f"{name}={value}" for name, value in told if value)
 
 
 def device_name(device: str | None) -> str:

@@ -7,6 +7,7 @@ from statistics import mean
 
 from ..harness.records import Line
 from ..harness.tables import Table
+from .spec import label
 from .tables import number
 
 SPREAD = "spread"  # the figure that is the standard deviation of the one shown
@@ -101,13 +102,66 @@ class Peers:
         return [each["methods"][name]["figures"][self.figure] for each in cases]
 
 
+@dataclass(frozen=True)
+class OverFloor:
+    """Seconds of our method over those of the calls that it cannot do without."""
+
+    floor: str  # the method that makes only these calls
+
+    def table(self, results: Line) -> Table:
+        """One row per case, with the operations and bytes of its floor."""
+        body = []
+        for measured in results["cases"]:
+            if self.floor not in measured["methods"]:
+                continue
+            sizes = dict(measured["case"])
+            name, bare = sizes.pop("method"), measured["methods"][self.floor]
+            seconds = measured["methods"][results["ours"]]["seconds"]
+            operations, read = (bare["figures"][x] for x in ("GFLOP", "GB read"))
+            numbers = (operations, read, bare["seconds"], seconds)
+            over = f"{seconds / bare['seconds']:.2f}"
+            body.append([name, label(sizes), *map(number, numbers), over])
+        header = ["", "sizes", "GFLOP", "GB read", "floor, s", "seconds", "over floor"]
+        return Table(header, body)
+
+
+@dataclass(frozen=True)
+class ByAccuracy:
+    """All methods at all sizes of one data set, the most accurate first."""
+
+    data: str
+    size: str  # the parameter of the cases that changes
+
+    def table(self, results: Line) -> Table:
+        """One row per method and size, with seconds and peak memory."""
+        rows = [
+            (measured["case"][self.size], name, record)
+            for measured in results["cases"]
+            if measured["case"]["data"] == self.data
+            for name, record in measured["methods"].items()
+        ]
+        rows.sort(key=lambda row: -row[2]["figures"]["accuracy"])
+        names = list(dict.fromkeys(n for *_, record in rows for n in record["figures"]))
+        body = [
+            [
+                name,
+                str(size),
+                *(number(record["figures"][each]) for each in names),
+                number(record.get("peak_mb")),
+            ]
+            for size, name, record in rows
+        ]
+        return Table([self.data, self.size, *names, "peak MB"], body)
+
+
 def _values(measured: Line, parameters: tuple[str, ...]) -> str:
     return ", ".join(str(measured["case"][name]) for name in parameters)
 
 
 DAMAGES = ("noise", "lost", "clean")
 PICTURES = "deviation of the noise, quality, pictures"
-SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
+View = Pivot | Methods | Peers | OverFloor | ByAccuracy
+SUMMARIES: dict[str, tuple[View, ...]] = {
     "ksad": (Pivot(("method",), ("data", "images"), "accuracy", 2),),
     "supervised": (
         Pivot(
@@ -137,6 +191,9 @@ SUMMARIES: dict[str, tuple[Pivot | Methods | Peers, ...]] = {
     "occlusion": (
         Peers(("faces", "by", "covered"), "accuracy", 1, "faces, covered by, share"),
     ),
+    "floors": (OverFloor("bare calls"),),
+    "growth": (Pivot(("method",), ("doubled",), "exponent", 2),),
+    "instead": tuple(ByAccuracy(data, "features") for data in ("mnist", "usps")),
 }
 
 

@@ -103,9 +103,11 @@ def _footer(results: Line) -> str:
     machine, versions = results["machine"], dict(results["versions"])
     python = versions.pop("python")
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    code_for = machine.get("code_for")  # old records do not say it
+    told = f", {code_for}" if code_for else ""
     quick = "Quick run on tiny sizes: ratios mean nothing. " * results["quick"]
     return (
         f"Measured {results['date']} on {machine['processor']}, {machine['threads']} "
-        f"threads, Python {python}, {machine['blas']}; {packages}. {quick}Seconds are "
-        "medians, without data and warm-up; the methods took turns."
+        f"threads, Python {python}, {machine['blas']}{told}; {packages}. {quick}"
+        "Seconds are medians, without data and warm-up; the methods took turns."
     )

@@ -285,12 +285,15 @@ def test_peak_memory_is_that_of_the_work(tmp_path, monkeypatch):
         memory.peak_memory("user:no_such")
 
 
-def test_versions_and_machine():
+def test_versions_and_machine(monkeypatch):
     assert machine.versions()["numpy"] == np.__version__
     assert "no-such-package" not in machine.versions("no-such-package")
     assert machine.machine(3)["threads"] == 3
-    keys = {"system", "processor", "cores", "memory", "threads", "blas"}
+    keys = {"system", "processor", "cores", "memory", "threads", "blas", "code_for"}
     assert set(machine.machine()) == keys
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
+    assert machine.machine()["code_for"] == "OPENBLAS_CORETYPE=Haswell"
 
 
 def test_corruption_leaves_clean_images_alone():

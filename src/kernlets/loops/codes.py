@@ -101,17 +101,25 @@ def _matrix(codes: Any, like: Array) -> Array:
 
 
 def concatenate(blocks: list[SparseCodes]) -> SparseCodes:
-    """Join the codes of several blocks, padded to the width of the widest."""
+    """Join the codes of several blocks, padded to the width of the widest.
+
+    The blocks are taken out of the list, the last one first, so that their memory is
+    free again while the joined codes are written.
+    """
     if len(blocks) == 1:
         return blocks[0]
-    width = max(block.width for block in blocks)
-    concat = namespace(blocks[0].values).concat
-    return SparseCodes(
-        indices=concat([pad_slots(block.indices, width, UNUSED) for block in blocks]),
-        values=concat([pad_slots(block.values, width, 0) for block in blocks]),
-        n_atoms=blocks[0].n_atoms,
-        residual=concat([block.residual for block in blocks]),
-    )
+    first, width = blocks[0], max(block.width for block in blocks)
+    ends = np.cumsum([len(block) for block in blocks])
+    indices = empty((int(ends[-1]), width), like=first.indices)
+    values = empty((int(ends[-1]), width), like=first.values)
+    residual = empty((int(ends[-1]),), like=first.residual)
+    for end in map(int, ends[::-1]):
+        block = blocks.pop()
+        rows = slice(end - len(block), end)
+        fill_slots(indices[rows], block.indices, UNUSED)
+        fill_slots(values[rows], block.values, 0)
+        residual[rows] = block.residual
+    return SparseCodes(indices, values, first.n_atoms, residual)
 
 
 def replace_rows(
@@ -136,9 +144,14 @@ def pad_slots(array: Array, width: int, fill: int) -> Array:  # (n, w)
     if array.shape[1] == width:
         return array
     padded = empty((array.shape[0], width), like=array)
-    padded[:, : array.shape[1]] = array
-    padded[:, array.shape[1] :] = fill
+    fill_slots(padded, array, fill)
     return padded
+
+
+def fill_slots(slots: Array, array: Array, fill: int) -> None:  # (n, w), (n, ≤ w)
+    """Write the array to the first columns of `slots`, and `fill` to the others."""
+    slots[:, : array.shape[1]] = array
+    slots[:, array.shape[1] :] = fill
 
 
 def squared_residual(
