@@ -13,6 +13,7 @@ from benchmarks.harness.tables import Table
 from .catalogue import PAPERS
 from .figures import draw
 from .findings import Findings
+from .spec import BEST_RIVAL
 from .summary import papers_table
 from .text import HEADER, anchor, cells, claim_cells, matrix, verdict_of
 from .unreproduced import UNREPRODUCED, unreproduced_page
@@ -28,10 +29,11 @@ RULE = (
     "interval is wider than the effect that the paper reports, or if there are fewer "
     "than three seeds. Otherwise a number of the paper's own method is *better* or "
     "*worse*; one of a rival, or without a good side, is a *mismatch*. A number is "
-    "*calibrated*, and confirms nothing, if a parameter that the paper leaves open was "
-    "fitted to it; *not comparable* if its data, machine or text do not allow a "
-    "comparison, for the reason given. Of 95 % intervals one in twenty misses by "
-    "chance.\n\n"
+    "*calibrated*, and confirms nothing, if a parameter or a reading that the paper "
+    "leaves open was fitted to it, or chosen by results on test data; where it misses "
+    "all the same it is a miss. It is *not comparable* if its data, machine or text do "
+    "not allow a comparison, for the reason given. Of 95 % intervals one in twenty "
+    "misses by chance.\n\n"
     "**How claims are judged.** A claim is a mean over seeds, as a rule of a "
     "difference or ratio of two methods with the same seed, that the paper puts above "
     "or below a bound. It *holds* if the interval of every part is on that side, "
@@ -41,10 +43,12 @@ RULE = (
     "**What is counted.** Each published number and each claim once, however many "
     "readings and figures show it. Of two readings of a text the one counts that the "
     "authors' program has, or that numbers which are set aside as calibrated show, or "
-    "else the printed one; the other lines say where their number is counted. Seconds "
+    "else the printed one; the other lines say where their number is counted. "
+    f"{BEST_RIVAL} Seconds "
     "are judged only if they were taken by one process alone: runs that were made side "
     "by side count for accuracy, not for seconds, and those of different devices are "
-    "never in one column.\n\n"
+    "never in one column. Numbers of rivals are judged as those of a paper's own "
+    "methods, also where the paper does not say how it ran them.\n\n"
     "**How many seeds.** As many as the paper averages, and at least ten; five where a "
     "run takes more than a minute of one core, three where it takes more than five, "
     "and one for methods without random numbers."

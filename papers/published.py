@@ -1,10 +1,10 @@
 """The numbers that the papers print: the table in `published.csv`.
 
 A number is known by paper, place (table or figure), row and column (`at`). `source`
-says where it stands: in a ``table``, in the ``text``, or only in a ``figure``, that is
-read off a curve or taken from the authors' own file of it. What is printed may be off
-by half a unit of its last digit, what was read from a figure by a whole one, or by
-what the column ``reading`` says. Places that end in
+says where it stands: in a ``table``, in the ``text``, in a ``file`` from which the
+authors draw a figure, or only in the ``figure``, that is read off a curve. What is
+printed may be off by half a unit of its last digit, what was read from a figure by a
+whole one. Places that end in
 ``-seconds`` are the times beside a table; ``table3-copied`` are rows that a paper took
 from another one.
 """
@@ -18,7 +18,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-SOURCES = ("table", "text", "figure")
+SOURCES = ("table", "text", "file", "figure")
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,8 @@ def _all() -> dict[tuple[str, str, str, Any], Published]:
 
 
 def _read(line: dict[str, str]) -> Published:
-    read = line.pop("reading")
     unit = 10.0 ** -len(line["value"].partition(".")[2])
-    usual = unit if line["source"] == "figure" else unit / 2
     return Published(
         **{**line, "at": as_place(line["at"]), "value": float(line["value"])},
-        allowance=float(read or usual),
+        allowance=unit if line["source"] == "figure" else unit / 2,
     )

@@ -20,6 +20,11 @@ from .published import Published
 SCALES = ("smoke", "small", "full")
 EVERY = "every number"
 LONG = ((60, 5), (300, 3))  # runs of more seconds than these get fewer seeds
+BEST_RIVAL = (
+    "A published speed-up is judged against the fastest form of the rival that the "
+    "library has. Rivals programmed as their equations read are shown beside it, and "
+    "not counted."
+)
 Reasons = Mapping[Any, str]  # by curve and place, by either, or of `EVERY` number
 Case = dict[str, Any]  # one point of a grid, JSON values only
 Sizes = Mapping[str, Any]  # how large the problem is at one scale

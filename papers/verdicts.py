@@ -28,6 +28,7 @@ VERDICTS = (
     NOT_COMPARABLE,
     NOT_MEASURED,
 )
+HOW = {"figure": "read from the figure", "file": "in the authors' file of the figure"}
 MISSES = (judge.WORSE, judge.MISMATCH, judge.FAILS)
 
 
@@ -167,7 +168,7 @@ def _terms(
 
 def _compared(row: Row, published: Published, terms: Terms, context: Context) -> Row:
     found = judge.judge_number(published.value, row.values, terms)
-    name, why = _set_aside(row, context) or (found.name, "")
+    name, why = _set_aside(row, context, found.name) or (found.name, "")
     if name == judge.UNDECIDED and found.interval:
         why = "the interval is wider than the effect that the paper reports"
     elsewhere = entry(context.exhibit.repeats, row.series, row.x)
@@ -180,8 +181,12 @@ def _compared(row: Row, published: Published, terms: Terms, context: Context) ->
     )
 
 
-def _set_aside(row: Row, context: Context) -> tuple[str, str] | None:
-    """The verdict of a number that cannot confirm or refute anything, and why."""
+def _set_aside(row: Row, context: Context, verdict: str) -> tuple[str, str] | None:
+    """The verdict of a number that cannot confirm or refute anything, and why.
+
+    One that a parameter was fitted to confirms nothing, but a miss after the fit is a
+    miss: it refutes the reading.
+    """
     exhibit = context.exhibit
     reason = entry(exhibit.incomparable, row.series, row.x) or context.smaller
     if not reason and row.metric.timing:
@@ -189,11 +194,13 @@ def _set_aside(row: Row, context: Context) -> tuple[str, str] | None:
     if reason:
         return NOT_COMPARABLE, reason
     fitted = entry(exhibit.calibrated, row.series, row.x)
+    if fitted and verdict in MISSES:
+        return verdict, f"missed although {fitted}"
     return (CALIBRATED, fitted) if fitted else None
 
 
 def _rule(published: Published, terms: Terms, setting: str) -> str:
-    how = "read from the figure" if published.source == "figure" else "printed"
+    how = HOW.get(published.source, "printed")
     draws = f"paper: mean of {terms.runs}" if terms.runs > 1 else "paper: one run"
     if terms.exact:
         draws = "no random numbers"

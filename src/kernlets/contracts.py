@@ -282,6 +282,9 @@ class AtomUpdate(BaseEstimator, ABC):
     needs: ClassVar[Literal["codes", "statistics"]] = "codes"
     """The input of `step`: `Coded` (all samples with their codes) or `Statistics`."""
 
+    may_raise_error: ClassVar[bool] = False
+    """Whether a step may raise the error at fixed codes, so that no fit is `steady`."""
+
     @abstractmethod
     def step(
         self,

@@ -33,8 +33,6 @@ COINCIDENCES = {
     "benchmarks/budget.py: 0.965": "an independent reference, of another budget",
     "benchmarks/recovery.py: 0.965": "a target for our own recovery",
     "docs/structured.md: .965": "our own accuracy on series",
-    "tests/papers/test_lkdl.py: 98.1": "a bound on our own accuracy",
-    "tests/datasets/test_datasets.py: 0.0142": "an independent reference",
 }
 
 

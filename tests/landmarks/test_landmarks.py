@@ -11,7 +11,15 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import chisquare
 
-from kernlets import RBF, Linear, NystroemMap, Polynomial, Precomputed, options
+from kernlets import (
+    RBF,
+    Linear,
+    NystroemMap,
+    Polynomial,
+    Precomputed,
+    datasets,
+    options,
+)
 from kernlets.data.rows import evenly_spaced_rows
 from kernlets.landmarks import (
     SAMPLERS,
@@ -95,6 +103,10 @@ STATED = {
             for x in X
         ],
     ),
+    "coreset, own mean": (
+        partial(coreset, own_mean=True),
+        lambda K, X: [sum((value - sum(x) / len(x)) ** 2 for value in x) for x in X],
+    ),
 }
 
 
@@ -106,7 +118,9 @@ def test_sets_are_drawn_with_the_stated_probabilities(name, m, X, rng):
     assert_law(drawn_sets(sampler, KERNEL, X, m, rng), law)
 
 
-@pytest.mark.parametrize("name", ["diagonal", "column-norm", "coreset"])
+@pytest.mark.parametrize(
+    "name", ["uniform", "diagonal", "column-norm", "coreset", "coreset, own mean"]
+)
 def test_with_replacement_repeats_are_removed(name, X, rng):
     sampler, weights = STATED[name]
     p = np.array(weights(KERNEL(X), X))
@@ -333,8 +347,44 @@ def test_given_indices_and_points(rng):
 
 
 @pytest.mark.parametrize(
+    ("text", "sampler"),
+    [
+        ("uniform:replace=True", partial(uniform, replace=True)),
+        (
+            "coreset: own_mean=True, replace=True",
+            partial(coreset, own_mean=True, replace=True),
+        ),
+        ("column-norm:squared=True", partial(column_norm, squared=True)),
+        ("kmeans:max_iter=2", partial(kmeans, max_iter=2)),
+    ],
+)
+def test_a_name_carries_options(text, sampler, rng):
+    X = rng.standard_normal((60, 4)) + 1.0
+    found, expected = (
+        choose(each, RBF(1.0), X, 20, np.random.default_rng(0))
+        for each in (text, sampler)
+    )
+    np.testing.assert_array_equal(found.points, expected.points)
+    plain = choose(text.partition(":")[0], RBF(1.0), X, 20, np.random.default_rng(0))
+    assert not np.array_equal(plain.points, found.points)
+
+
+def test_mean_free_rows_of_unit_norm_are_equally_far_from_their_own_means(rng):
+    X = datasets.remove_mean_and_normalize(rng.standard_normal((5, 4)))
+    sets = drawn_sets(partial(coreset, own_mean=True), RBF(1.0), X, 2, rng)
+    assert_law(sets, dict.fromkeys(combinations(range(5), 2), 1 / 10))
+
+
+@pytest.mark.parametrize(
     ("landmarks", "n_landmarks", "message"),
     [
+        (
+            "coreset:own=True",
+            None,
+            r"coreset has no parameter 'own'.*replace, own_mean",
+        ),
+        ("coreset:replace=yes", None, "sampler parameter 'yes'"),
+        ("coresett:replace=True", None, "did you mean 'coreset'"),
         ("unifrom", None, "did you mean 'uniform'"),
         ("magic", None, "column-norm"),
         ([0, 10], None, "rows 0 to 9"),
@@ -350,7 +400,9 @@ def test_errors_name_the_argument(landmarks, n_landmarks, message, rng):
         choose(landmarks, RBF(1.0), np.ones((10, 3)), n_landmarks, rng)
 
 
-@pytest.mark.parametrize("landmarks", ["kmeans", "coreset", np.ones((2, 10))])
+@pytest.mark.parametrize(
+    "landmarks", ["kmeans", "coreset", "coreset:replace=True", np.ones((2, 10))]
+)
 def test_precomputed_kernels_have_no_vectors(landmarks, rng):
     with pytest.raises(ValueError, match="precomputed"):
         choose(landmarks, Precomputed(), np.eye(10), None, rng)
@@ -436,7 +488,7 @@ def test_uniform_reads_only_the_rows_it_needs(on_disk):
 
 
 @pytest.mark.rounding
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", [*SAMPLERS, "coreset:own_mean=True"])
 def test_memory_map_as_array(name, on_disk):
     X, disk = on_disk
     found, expected = (

@@ -107,7 +107,7 @@ def test_the_exact_update_by_name():
 
 def test_examples_of_names():
     failed, tried = doctest.testmod(names)
-    assert failed == 0 and tried == 5
+    assert failed == 0 and tried == 6
 
 
 # parameters

@@ -1,16 +1,17 @@
 """Looks up names that users write for objects, and suggests similar ones.
 
 A name may carry parameters, in the order of the constructor or by name: ``"poly:2"``,
-``"omp:5"``, ``"matern:nu=2.5"``. Kernels, coders and updates share this notation.
+``"omp:5"``, ``"matern:nu=2.5"``. Kernels, coders and updates share this notation, and
+so do samplers of landmarks, which are functions: ``"coreset:replace=True"``.
 """
 
 from __future__ import annotations
 
 from ast import literal_eval
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
-from inspect import signature
+from functools import cache, partial
+from inspect import Parameter, signature
 from typing import Any
 
 MAX_VALUE = 40  # characters of a parameter in a name
@@ -48,7 +49,27 @@ def build_from_params(kind_name: str, kind: type, arguments: str) -> Any:
     >>> build_from_params("number", Fraction, "3,denominator=4")
     Fraction(3, 4)
     """
-    return make(kind, _parameters(kind_name, kind, arguments))
+    return make(kind, _parameters(kind_name, _parameter_names(kind), arguments))
+
+
+def partial_from_options(
+    kind_name: str, function: Callable[..., Any], arguments: str
+) -> Callable[..., Any]:
+    """Return the function with the keyword-only parameters that a text sets.
+
+    >>> partial_from_options("order", sorted, "reverse=True")([1, 2])
+    [2, 1]
+    """
+    if not arguments.strip():
+        return function
+    names = [
+        name
+        for name, parameter in signature(function).parameters.items()
+        if parameter.kind is Parameter.KEYWORD_ONLY
+    ]
+    options = _parameters(kind_name, names, arguments)
+    _refuse_unknown(function.__name__, options, names)
+    return partial(function, **options)
 
 
 def parse(
@@ -64,19 +85,26 @@ def parse(
     if kind is None:
         hint, choices = guess(name, [*table, *aliases]), ", ".join(table)
         raise ValueError(f"unknown {kind_name} {name!r}: {hint}choose from {choices}")
-    return kind, _parameters(kind_name, kind, arguments) if arguments.strip() else {}
+    if not arguments.strip():
+        return kind, {}
+    return kind, _parameters(kind_name, _parameter_names(kind), arguments)
 
 
 def make(kind: type, params: Mapping[str, Any]) -> Any:
     """Make an object of the class; refuse parameters that it does not have."""
-    names = _parameter_names(kind)
+    _refuse_unknown(kind.__name__, params, _parameter_names(kind))
+    return kind(**params)
+
+
+def _refuse_unknown(
+    owner: str, params: Mapping[str, Any], names: Sequence[str]
+) -> None:
     unknown = [name for name in params if name not in names]
     if unknown:
         choices = ", ".join(names) or "none"
         raise ValueError(
-            f"{kind.__name__} has no parameter {unknown[0]!r}; it takes: {choices}"
+            f"{owner} has no parameter {unknown[0]!r}; it takes: {choices}"
         )
-    return kind(**params)
 
 
 @cache
@@ -84,9 +112,8 @@ def _parameter_names(kind: type) -> tuple[str, ...]:
     return tuple(signature(kind).parameters)
 
 
-def _parameters(kind_name: str, kind: type, arguments: str) -> dict[str, Any]:
+def _parameters(kind_name: str, names: Sequence[str], arguments: str) -> dict[str, Any]:
     """Return parameters by name; a value without a name is assigned by its position."""
-    names = _parameter_names(kind)
     params: dict[str, Any] = {}
     for i, argument in enumerate(arguments.split(",")):
         name, equals, value = argument.rpartition("=")

@@ -1,8 +1,8 @@
 """Samplers that choose the landmarks of a Nyström map.
 
 A sampler is a function ``(kernel, X, m, rng, **options) -> indices or points``;
-`SAMPLERS` lists those with a name. Set options with `functools.partial`, for instance
-``partial(coreset, replace=True)``.
+`SAMPLERS` lists those with a name. A name may carry options, as in
+``landmarks="coreset:replace=True"``; `functools.partial` sets those of a function.
 """
 
 from .choose import SAMPLERS, choose

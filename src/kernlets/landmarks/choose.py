@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..base.constraints import clipped
-from ..base.names import guess
+from ..base.names import guess, partial_from_options
 from ..contracts import Array
 from ..data.block_loop import empty_rows, stacked_rows
 from ..data.lazy_rows import is_lazy_or_dask
@@ -73,8 +73,8 @@ def choose(
     Parameters
     ----------
     landmarks : str, callable, 1-D array of int or 2-D array
-        Name of a sampler, a sampler ``(kernel, X, m, rng) -> indices or points``,
-        indices of rows of X, or points.
+        Name of a sampler, also with its options (``"coreset:replace=True"``); a sampler
+        ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
     kernel : Kernel
     X : array, memory map, `LazyRows`, Dask array or iterable of blocks of rows
         Samplers in `BY_BLOCKS` draw the same landmarks from every container. An
@@ -104,15 +104,16 @@ def _from_sampler(
     sampler: Sampler, kernel: Kernel, X: Any, m: int, rng: np.random.Generator
 ) -> Landmarks:
     """Choose by a sampler, which may need rows on disk or in Dask to be in memory."""
-    if sampler in NEED_VECTORS and (X.ndim == 1 or kernel.by_index):
+    function: Any = getattr(sampler, "func", sampler)  # of a sampler with options
+    if function in NEED_VECTORS and (X.ndim == 1 or kernel.by_index):
         owner = "samples of this kind are not"
         if X.ndim > 1:
             owner = "a precomputed kernel does not have"
         raise ValueError(
-            f"landmarks={sampler.__name__!r} needs sample vectors, which {owner}: use "
+            f"landmarks={function.__name__!r} needs sample vectors, which {owner}: use "
             "'uniform', 'column-norm' or 'rpcholesky'"
         )
-    takes_blocks = getattr(sampler, "func", sampler) in BY_BLOCKS
+    takes_blocks = function in BY_BLOCKS
     if is_lazy_or_dask(X) and (kernel.by_index or not takes_blocks):
         if is_dask(X):
             _refuse_matrix(kernel)
@@ -166,16 +167,17 @@ def _take_share(
 
 
 def find_sampler(landmarks: str | Sampler) -> Sampler:
-    """Return the sampler of this name; a function is returned unchanged."""
+    """Return the sampler of this name, with its options; or the function itself."""
     if isinstance(landmarks, Kernel):
         raise ValueError(
             f"landmarks={landmarks!r} is a kernel, not a sampler: pass it as kernel"
         )
     if callable(landmarks):
         return landmarks
-    if landmarks in SAMPLERS:
-        return SAMPLERS[landmarks]
-    hint = guess(landmarks, SAMPLERS)
+    name, _, options = landmarks.partition(":")
+    if name in SAMPLERS:
+        return partial_from_options("sampler", SAMPLERS[name], options)
+    hint = guess(name, SAMPLERS)
     raise ValueError(
         f"landmarks={landmarks!r} is not a sampler: {hint}there are "
         f"{', '.join(SAMPLERS)}; or pass indices of samples or an array of points"

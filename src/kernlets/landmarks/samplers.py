@@ -129,9 +129,12 @@ def _first_of_block(
     return FirstDraws.of(host_weights(weigh(block, first)), first, m, seed)
 
 
-def uniform(kernel: Kernel, X: Array, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw m indices, all equally likely, without replacement."""
-    return rng.choice(X.shape[0], m, replace=False)
+def uniform(
+    kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
+) -> np.ndarray:
+    """Draw m indices, all equally likely; with `replace`, repeated ones are removed."""
+    indices = rng.choice(X.shape[0], m, replace=replace)
+    return np.unique(indices) if replace else indices
 
 
 def diagonal(
@@ -147,14 +150,31 @@ def _squared_energies(kernel: Kernel, X: Array, first: int) -> np.ndarray:
 
 
 def coreset(
-    kernel: Kernel, X: Array, m: int, rng: np.random.Generator, *, replace: bool = False
+    kernel: Kernel,
+    X: Array,
+    m: int,
+    rng: np.random.Generator,
+    *,
+    replace: bool = False,
+    own_mean: bool = False,
 ) -> np.ndarray:
-    """Draw with pᵢ ∝ min over γ of ‖xᵢ − γμ‖², μ the mean.
+    """Draw with pᵢ ∝ min over γ of ‖xᵢ − γμ‖², μ the mean of the samples.
 
-    Unusual samples are likelier than others.
+    Unusual samples are likelier than others. With `own_mean` the distance is that from
+    the mean of the sample's own entries, ‖xᵢ − x̄ᵢ1‖², as in the program of LKDL's
+    authors; rows of unit norm and mean 0 are then all equally likely.
     """
+    if own_mean:
+        return draw_rows(_distances_from_own_mean, X, m, rng, replace)
     weigh = partial(coreset_weights, *mean_and_energy(X))
     return draw_rows(weigh, X, m, rng, replace)
+
+
+def _distances_from_own_mean(X: Array, first: int) -> np.ndarray:  # (n,)
+    """Compute ‖xᵢ − x̄ᵢ1‖² of a block of rows."""
+    X = as_dense(X)
+    with quiet():  # host_weights reports overflow
+        return host_weights(row_norms(X - namespace(X).mean(X, axis=1)[:, None]))
 
 
 def mean_and_energy(X: Array) -> tuple[np.ndarray, float]:  # (p,)

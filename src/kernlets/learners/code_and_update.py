@@ -70,7 +70,7 @@ class BatchLearner(DictionaryLearner):
         """
         schedule, update = resolve_schedule(self.schedule), self._atom_update()
         if schedule.steady:
-            check_monotone_fit(self.coder_, X)
+            check_monotone_fit(self.coder_, update, X)
         first_start, _ = starts[0]
         checkpoint = Checkpoint.of(self, samples=X, start=first_start, weights=weights)
         alternation_class = MonotoneCodeAndUpdate if schedule.steady else CodeAndUpdate
@@ -100,8 +100,13 @@ def ksvd_update(
     return rule.set_params(positive=bool(getattr(coder, "positive", False)))
 
 
-def check_monotone_fit(coder: SparseCoder, X: Array) -> None:
-    """Refuse a coder and samples for which ``steady=True`` cannot compare codes."""
+def check_monotone_fit(coder: SparseCoder, update: AtomUpdate, X: Array) -> None:
+    """Refuse an update, a coder or samples with which no fit is ``steady=True``."""
+    if update.may_raise_error:
+        raise ValueError(
+            f"steady=True needs an update that never raises the error, and {update!r} "
+            "may: use update='ksvd', or leave steady out"
+        )
     if has_missing(X):
         raise ValueError(
             "steady=True needs rows without missing values: fill them in, e.g. with "

@@ -77,8 +77,9 @@ class NystroemMap(LandmarkMap):
         of None is set from the data (of a stream, from the first block).
     landmarks : str, callable or array
         How landmarks are chosen: ``"uniform"``, ``"diagonal"``, ``"column-norm"``,
-        ``"kmeans"``, ``"coreset"``, ``"leverage"``, ``"rpcholesky"``; a function
-        ``(kernel, X, m, rng) -> indices or points``; indices of rows of X; or points.
+        ``"kmeans"``, ``"coreset"``, ``"leverage"``, ``"rpcholesky"``, also with options
+        (``"coreset:replace=True"``); a function ``(kernel, X, m, rng) -> indices or
+        points``; indices of rows of X; or points.
     n_landmarks : int, float or None
         Number c of landmarks, or a fraction of the samples. Default: 10 √n, at least
         500 and at most 2000, or all samples if there are fewer. More than there are

@@ -16,6 +16,7 @@ from .budget_rules import Budget, DecayingStep, RootStep, StochasticGradient
 from .coordinate import CoordinateUpdate
 from .descent import AnchorDescent
 from .ksvd import KSVDUpdate
+from .ksvd_jacobi import JacobiKSVDUpdate
 from .ksvd_parallel import ParallelKSVDUpdate
 from .mod import MODUpdate
 from .orthogonal import OrthogonalUpdate
@@ -23,6 +24,7 @@ from .reduced import AnchoredUpdate
 
 UPDATES = {
     "ksvd": KSVDUpdate,
+    "ksvd-jacobi": JacobiKSVDUpdate,
     "ksvd-parallel": ParallelKSVDUpdate,
     "mod": MODUpdate,
     "coordinate": CoordinateUpdate,
@@ -41,6 +43,7 @@ __all__ = [
     "CoordinateUpdate",
     "DecayingStep",
     "FeatureDistance",
+    "JacobiKSVDUpdate",
     "KSVDUpdate",
     "LinearDependence",
     "MODUpdate",
