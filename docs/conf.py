@@ -17,6 +17,8 @@ import kernlets
 sys.path.insert(0, str(Path(__file__).parent / "_site"))
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the page to draw on is in `demo`
 
+from gallery_order import SECTIONS
+
 project = "kernlets"
 author = "kernlets developers"
 version = release = kernlets.__version__
@@ -68,8 +70,9 @@ sphinx_gallery_conf = {
     "reference_url": {"kernlets": None},
     # all are run but the one that starts processes, which import the main module
     "filename_pattern": r"/(?!cluster)\w+\.py$",
-    "default_thumb_file": str(Path(__file__).parent / "images" / "preimages.png"),
-    "within_subsection_order": "gallery_order.ByTask",
+    "subsection_order": [f"../examples/{name}" for name in SECTIONS],
+    "within_subsection_order": "gallery_order.EasyFirst",
+    "capture_repr": (),
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,

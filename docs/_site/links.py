@@ -1,7 +1,7 @@
 """Names in pages become links: of classes and functions, and of examples.
 
-Pages write `KSVD(30)` and `examples/plot_missing.py` as code, so that they can be read
-without the site. In the site such code leads to the reference and to the gallery.
+Pages write `KSVD(30)` and `examples/damaged/plot_missing.py` as code, so that they can
+be read without the site. In the site such code leads to the reference and the gallery.
 Anchors in HTML, which the pages of the papers have, can be linked to as headings can.
 """
 
@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from kernlets import registry
 
 NAME = re.compile(r"(?:kernlets\.)?([A-Za-z][\w.]*)(?:\(.*)?", re.DOTALL)
-EXAMPLE = re.compile(r"(?:python )?examples/([a-z_]+)\.py.*")
+EXAMPLE = re.compile(r"(?:python )?examples/([a-z]+/[a-z_]+)\.py.*")
 
 
 ANCHOR = re.compile(r'<a id="([^"]+)">')

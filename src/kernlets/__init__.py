@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 # Public names by the package or module that holds them. A class in a file of its own
 # needs one line here, e.g. ``"kernels.cauchy": "Cauchy"``, and one in `__init__.pyi`;
-# see docs/add-a-kernel.md.
+# see docs/extend.md.
 _HOMES = {
     "kernels": (
         "Linear Polynomial RBF Laplacian Matern RationalQuadratic Sigmoid Cosine "

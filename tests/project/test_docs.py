@@ -20,7 +20,7 @@ from kernlets.cli.app import app
 from kernlets.config import Settings
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*/*.py"))
 PACKAGE = Path(kernlets.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -200,4 +200,4 @@ def test_every_page_is_in_a_toctree():
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
 def test_examples_say_how_to_run(path):
     code = compile(path.read_text(), str(path), "exec")
-    assert f"python examples/{path.name}" in code.co_consts[0]
+    assert f"python examples/{path.parent.name}/{path.name}" in code.co_consts[0]

@@ -134,13 +134,16 @@ SMALLER = {
     "words.py": {},
 }
 
+#: where each of them stands
+PATHS = {path.name: path for path in FOLDER.glob("*/*.py")}
+
 
 def test_every_example_is_run():
-    assert SMALLER.keys() == {path.name for path in FOLDER.glob("*.py")}
+    assert SMALLER.keys() == PATHS.keys()
 
 
 def smaller(name):
-    text = (FOLDER / name).read_text()
+    text = PATHS[name].read_text()
     for piece, replacement in SMALLER[name].items():
         assert text.count(piece) == 1, f"{piece!r} occurs {text.count(piece)} times"
         text = text.replace(piece, replacement)
@@ -160,18 +163,19 @@ def no_display():
 def test_the_example_runs(name, tmp_path, monkeypatch, capsys, request):
     if name == "cluster.py":
         pytest.importorskip("distributed")
-    if name.startswith("plot_"):
+    has_figures = name != "cluster.py"
+    if has_figures:
         pyplot = request.getfixturevalue("no_display")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [name])
     names, n_figures = {"__name__": "__main__"}, 0
     for block in re.split(r"^# %%$", smaller(name), flags=re.MULTILINE):
         exec(compile(block, name, "exec"), names)
-        if name.startswith("plot_"):
+        if has_figures:
             n_figures += len(pyplot.get_fignums())
             look_at_figures(pyplot)
     assert capsys.readouterr().out, "an example prints what it found"
-    assert n_figures or not name.startswith("plot_")
+    assert (n_figures > 0) == has_figures
 
 
 def look_at_figures(pyplot):

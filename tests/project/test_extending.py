@@ -1,4 +1,4 @@
-"""The pages on extending the library, followed to the letter in a copy of it."""
+"""The page on extending the library, followed to the letter in a copy of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 INDEX = Path("src/kernlets/__init__.py")
 
 
-def blocks(page):
-    """The four steps of a page: the file, the name, its use and the checks."""
-    text = (ROOT / "docs" / page).read_text()
+def blocks(section):
+    """The four steps of a section: the file, the name, its use and the checks."""
+    page = (ROOT / "docs" / "extend.md").read_text()
+    _, text = page.split(f"\n## {section}\n")
+    text = text.partition("\n## A ")[0]
     file, name, use, checks = BLOCK.findall(text)
     assert [file[0], name[0], use[0], checks[0]] == ["python", "python", "python", "sh"]
     (path,) = re.findall(r"^`(src/\S+)`:$", text, re.MULTILINE)
@@ -38,9 +40,9 @@ def copy(tmp_path):
     return tmp_path
 
 
-def follow(copy, page):
+def follow(copy, section):
     """Do what the first two steps say: one file, and one line with a name."""
-    path, file, name, use, checks = blocks(page)
+    path, file, name, use, checks = blocks(section)
     assert not (ROOT / path).exists()
     (copy / path).write_text(file)
     assert len(name.splitlines()) == 1
@@ -79,11 +81,11 @@ def check(copy, line):
 
 
 @pytest.mark.parametrize(
-    ("page", "listed"),
-    [("add-a-kernel.md", "cauchy"), ("add-a-learner.md", "ridge-dictionary")],
+    ("section", "listed"),
+    [("A kernel", "cauchy"), ("A learner", "ridge-dictionary")],
 )
-def test_the_page_works_to_the_letter(page, listed, copy):
-    use, checks = follow(copy, page)
+def test_the_page_works_to_the_letter(section, listed, copy):
+    use, checks = follow(copy, section)
     run(copy, [sys.executable, "-c", use])
     first, tests = checks.replace("\\\n", " ").splitlines()
     assert f" {listed} " in check(copy, first)
@@ -92,6 +94,6 @@ def test_the_page_works_to_the_letter(page, listed, copy):
 
 def test_a_name_is_all_that_is_missing(copy):
     """Without its line the file alone changes nothing."""
-    path, file, *_ = blocks("add-a-kernel.md")
+    path, file, *_ = blocks("A kernel")
     (copy / path).write_text(file)
     assert " cauchy " not in check(copy, "kernlets list kernels")
