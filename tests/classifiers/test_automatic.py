@@ -231,13 +231,17 @@ def test_one_pursuit_per_class_gives_what_the_pipeline_gives():
     kernel, space = RBF(gamma=0.5), Space("none", "rbf")
     family = FAMILIES["class samples"]
     design = Design(kernel, space, np.bincount(y), 0)
-    hits = family.score(Features(design, X, y, [new], truth), ())
+    weights = np.linspace(0.5, 2, 10)  # of classes
+    hits = family.score(Features(design, X, y, [new], truth, np.ones(10)), ())
+    weighted_hits = family.score(Features(design, X, y, [new], truth, weights), ())
     for width in (1, 5, 30):
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # to keep all samples is no accident
             pipeline = make_pipeline(*family.steps(design, (), width)).fit(X, y)
-        right = sum(pipeline.predict(new) == truth)
-        np.testing.assert_array_equal(hits[width], [right])
+        is_right = pipeline.predict(new) == truth
+        np.testing.assert_array_equal(hits[width], [is_right.sum()])
+        weighted = weights[truth[is_right]].sum()
+        np.testing.assert_allclose(weighted_hits[width], [weighted])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -284,6 +288,21 @@ def test_one_pursuit_gives_all_smaller_ones():
     for width in widths:
         alone = SRCClassifier(kernel, coder=OMP(width)).fit(X, y)
         assert np.mean(model.classes_[found[width]] == alone.predict(new)) == 1
+
+
+def test_a_rare_class_counts_as_much_as_a_large_one():
+    """Labels of noise: most are right where the large class always is the answer."""
+    X, y = np.random.default_rng(0).normal(size=(200, 4)), np.arange(200) % 20 == 0
+    scores = {
+        scoring: AutoDictionaryClassifier(
+            None, 2, scoring=scoring, families=["samples"], random_state=0
+        )
+        .fit(X, y)
+        .best_score_
+        for scoring in ("accuracy", "balanced_accuracy")
+    }
+    assert scores["accuracy"] > 0.85
+    assert scores["balanced_accuracy"] < 0.7
 
 
 def test_parts_of_the_rows_hold_all_classes_and_grow():

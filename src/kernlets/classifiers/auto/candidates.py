@@ -37,7 +37,8 @@ CLASS_NONZEROS = NONZEROS[:8]  # of codes over the samples of one class
 MOST_ATOMS = 300  # of each class
 MOST_EXACT_ROWS = 1500  # with more rows a map is as good as exact kernel K-SVD
 Setting = tuple[float, ...]  # values of the parameters in `Family.setting_names`
-Hits = dict[int, np.ndarray]  # parameter value -> correct predictions per corruption
+# parameter value -> weight of the correct predictions for each corruption
+Hits = dict[int, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Features:
     y: np.ndarray  # (n,) class indices
     held_out: list[Array]  # scaled validation rows, one array for each corruption
     truth: np.ndarray
+    class_weights: np.ndarray  # (n_classes,)
 
     @cached_property
     def map(self) -> NystroemMap:
@@ -90,8 +92,14 @@ class Features:
         return [self.map.transform(rows) for rows in self.held_out]
 
     def hits(self, predicted: list[np.ndarray]) -> np.ndarray:
-        """Count the correct predictions for each corruption; clean rows come first."""
-        return np.array([np.sum(labels == self.truth) for labels in predicted], float)
+        """Add the weights of correct predictions per corruption; clean rows first."""
+        weights = self.class_weights[self.truth]
+        return np.array([np.sum(weights[labels == self.truth]) for labels in predicted])
+
+    @property
+    def total(self) -> float:
+        """The weight of all validation rows."""
+        return float(self.class_weights[self.truth].sum())
 
 
 class Family(ABC):

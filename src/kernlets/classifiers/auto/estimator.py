@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ... import schema
-from ...base.constraints import AT_LEAST_1, POSITIVE
+from ...base.constraints import AT_LEAST_1, POSITIVE, StrOptions
 from ...base.estimator import Estimator
 from ...base.pipelines import takes_missing
 from ...config import options
@@ -78,6 +78,9 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         Largest number of candidates whose probabilities are averaged: those whose
         accuracy in cross-validation is at most one standard error below the best. With
         1 the best alone predicts.
+    scoring : "accuracy" or "balanced_accuracy"
+        What candidates are chosen by: the share of correct labels, or its mean over
+        the classes, where a rare class counts as much as a large one.
     robust : bool
         Whether to choose by the mean accuracy on three versions of the validation rows:
         unchanged, with noise of their own standard deviation, and with half of the
@@ -133,6 +136,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         "seconds": [POSITIVE, None],
         "max_candidates": [AT_LEAST_1, None],
         "n_averaged": [AT_LEAST_1],
+        "scoring": [StrOptions({"accuracy", "balanced_accuracy"})],
         "robust": ["boolean"],
         "families": ["array-like", None],
         "random_state": ["random_state", np.random.Generator],
@@ -160,6 +164,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         max_candidates: int | None = None,
         *,
         n_averaged: int = 8,
+        scoring: str = "accuracy",
         robust: bool = False,
         families: Sequence[str] | None = None,
         random_state: Any = None,
@@ -169,6 +174,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
         self.seconds = seconds
         self.max_candidates = max_candidates
         self.n_averaged = n_averaged
+        self.scoring = scoring
         self.robust = robust
         self.families = families
         self.random_state = random_state
@@ -189,7 +195,12 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             ensure_min_samples=2,
         )
         labels = check_labels(self, y, X.shape[0])
-        self.classes_, class_indices = np.unique(labels, return_inverse=True)
+        self.classes_, class_indices, counts = np.unique(
+            labels, return_inverse=True, return_counts=True
+        )
+        class_weights = None
+        if self.scoring == "balanced_accuracy":
+            class_weights = np.mean(counts) / counts
         families = self._candidate_families()
         seed = int(generator(self.random_state).integers(2**31))
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
@@ -203,6 +214,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
                 class_indices,
                 families,
                 clock,
+                class_weights=class_weights,
                 robust=self.robust,
                 max_candidates=self.max_candidates,
                 seed=seed,

@@ -59,6 +59,7 @@ class Search:
         families: list[Family],
         clock: Clock,
         *,
+        class_weights: np.ndarray | None = None,
         robust: bool = False,
         max_candidates: int | None = None,
         seed: int = 0,
@@ -67,6 +68,11 @@ class Search:
     ) -> None:
         self.X, self.y, self.families, self.clock = X, y, families, clock
         self.robust, self.seed = robust, seed
+        no_weights = np.ones(int(y.max()) + 1)
+        self.class_weights = no_weights if class_weights is None else class_weights
+        row_weights = self.class_weights[y]
+        # so many rows of equal weight would be as uncertain
+        self.n_effective_rows = row_weights.sum() ** 2 / np.sum(row_weights**2)
         self.verbose, self.callback = verbose, callback
         self.n_candidates_left = max_candidates
         self.rng = np.random.default_rng(seed)
@@ -235,7 +241,8 @@ class Search:
         held_out = validation_rows(self.X[fold.valid], self.std, self.robust, self.seed)
         scaled_rows = [scaler.transform(rows) for rows in held_out]
         design = self._design(space, fold.train)
-        return Features(design, X, y, scaled_rows, self.y[fold.valid])
+        truth = self.y[fold.valid]
+        return Features(design, X, y, scaled_rows, truth, self.class_weights)
 
     def _design(self, space: Space, rows: np.ndarray) -> Design:
         class_counts = np.bincount(self.y[rows])
@@ -256,7 +263,7 @@ class Search:
         outcome.hits = {
             w: outcome.hits.get(w, 0) + hits[w] for w in sorted(common_values)
         }
-        outcome.total += len(features.truth)
+        outcome.total += features.total
         outcome.seconds += self.clock.elapsed - start_seconds
         outcome.n_fits += 1
 
@@ -310,7 +317,8 @@ class Search:
         """
         n_rows, members = len(self.y), [best]
         # more folds of the same rows do not make the rows less lucky
-        standard_error = best.chance * (best.total / best.stage.n_rows) ** 0.5
+        n_effective = self.n_effective_rows * best.stage.n_rows / n_rows
+        standard_error = best.chance * (best.total / n_effective) ** 0.5
         least_score = best.score - LUCK_ERRORS * standard_error
         rivals = [
             outcome

@@ -93,7 +93,7 @@ class Outcome:
     trial: Trial
     stage: Stage
     hits: Hits = field(default_factory=dict)  # of all stages with as many rows
-    total: int = 0  # number of rows classified in these stages
+    total: float = 0.0  # weight of the rows classified in these stages
     n_fits: int = 0  # in this stage
     seconds: float = 0.0  # of these fits, with the maps
     error: str | None = None
