@@ -41,6 +41,7 @@ class Call(NamedTuple):
     shape: tuple[int, ...]
     dtype: type = np.float32
     times: int = 1
+    n_threads: int = THREADS  # one where a call waits for the result of the last
 
     @property
     def operations(self) -> float:
@@ -53,11 +54,14 @@ class Call(NamedTuple):
 
     def prepared(self) -> Callable[[], None]:
         """Return the call with its arrays, which are not timed."""
+        from threadpoolctl import threadpool_limits
+
         once = getattr(self, "_" + self.kind.replace(" ", "_"))()
 
         def repeated() -> None:
-            for _ in range(self.times):
-                once()
+            with threadpool_limits(self.n_threads, "blas"):
+                for _ in range(self.times):
+                    once()
 
         return repeated
 
@@ -241,19 +245,18 @@ def budget(case: Case) -> Job:
         "poly:4,coef0=1", m, budget=Budget(B, **rules), max_iter=1, random_state=SEED
     )
     calls = [Call("product", (n, p, B), np.float64)]
-    table, double = 8 * B * m, np.float64
+    one_by_one = partial(Call, dtype=np.float64, n_threads=1)
+    # Ω is read for the code, and Ω and KΩ are read and written by the step
+    calls.append(one_by_one("read", (8 * B * m,), times=5 * n))
     if is_feature:
-        # Ω and KΩ are read for the code, and both changed; K⁻¹ for the anchor to leave
         calls += [
-            Call("read", (table,), double, times=5 * n),
-            Call("read", (8 * m * m,), double, times=2 * n),
-            Call("read", (8 * B * B,), double, times=2 * n),
+            one_by_one("read", (8 * m * m,), times=2 * n),  # DᵀD
+            one_by_one("read", (8 * B * B,), times=2 * n),  # K⁻¹, for the pruning
         ]
     else:
         calls += [
-            Call("product", (B, B, m), double, times=n),  # K times the gradient
-            Call("product", (m, B, m), double, times=n),  # DᵀD
-            Call("read", (table,), double, times=5 * n),
+            one_by_one("product", (B, B, m), times=n),  # K times the gradient
+            one_by_one("product", (m, B, m), times=n),  # DᵀD
         ]
     return Job(lambda: learner.fit(X), calls)
 
@@ -351,14 +354,14 @@ class Floors(Benchmark):
     title = "Time over floor"
     about = (
         "What a method cannot do without, timed as bare calls of NumPy with the same "
-        f"shapes, beside the method, in turns, both with {THREADS} threads: matrix "
-        "products (one half of symmetric ones), eigenpairs, singular vectors, "
-        "exponentials, and bytes that are read while they are in a cache or not, as "
-        "products of vectors of that length with themselves. Operations are those of "
-        "the products.\n\n"
+        f"shapes, beside the method, in turns, both with {THREADS} threads (samples "
+        "on a budget come one after the other, with one): matrix products (one half "
+        "of symmetric ones), eigenpairs, singular vectors, exponentials, and bytes "
+        "that are read, from a cache or not, as products of vectors of that length "
+        "with themselves. Operations are those of the products.\n\n"
         "* LKDL: c²p (W), n·p·c·2 and n·c·k·2 (virtual samples, also of the test "
         "images), n·k·m·2 for each pursuit of all samples (one an iteration, and one "
-        "a class for test images); 9 products c²b·2 and 36 c·b² for the eigenpairs "
+        "a class for test images); 9 products c²b·2 and 72 c·b² for the eigenpairs "
         "of W, with b = k/4 + 8, eigenpairs of 9b, c·9b·k·2; q reads of m "
         "correlations a pursuit, q of k numbers a sample in a sweep.\n"
         "* Exact kernel K-SVD: n²p (K); an iteration reads K once, m²n·2 mixes "

@@ -87,11 +87,11 @@ JOBS: dict[str, Callable[[Sizes], Callable[[], Any]]] = {
     "LKDL classifier": lkdl,
 }
 FIRST: dict[str, Sizes] = {  # sizes before they are doubled
-    "OMP": {N: 10_000, P: 64, M: 128, Q: 4},
-    "K-SVD": {N: 5000, P: 64, M: 64, Q: 4},
-    "exact kernel K-SVD": {N: 750, P: 64, M: 50, Q: 4},
-    "Nyström map": {N: 5000, P: 64, LANDMARKS: 250},
-    "LKDL classifier": {N: 4000, P: 64, LANDMARKS: 150, M: 40, Q: 3, CLASSES: 4},
+    "OMP": {N: 40_000, P: 64, M: 128, Q: 4},
+    "K-SVD": {N: 15_000, P: 64, M: 64, Q: 4},
+    "exact kernel K-SVD": {N: 1000, P: 64, M: 50, Q: 4},
+    "Nyström map": {N: 15_000, P: 64, LANDMARKS: 200},
+    "LKDL classifier": {N: 5000, P: 64, LANDMARKS: 150, M: 40, Q: 3, CLASSES: 4},
 }
 
 
