@@ -11,7 +11,8 @@ the parts between marks are written, see `marks`:
 * ``gpu`` and ``giants``: what was measured on a GPU, see `gpu_tables`;
 * ``papers``: the counts of the verdicts.
 
-``docs/images/speed.svg``, the README's picture, is written from the same records.
+``docs/images/speed.svg``, the README's picture, and ``accuracy-*.svg`` beside it are
+written from the same records.
 
 ``--check`` writes nothing and names the files that are out of date.
 """
@@ -31,6 +32,7 @@ from papers.records import Records
 from papers.show import all_findings
 from papers.summary import exhibit_table, papers_table
 
+from .accuracy_pictures import accuracy_pictures
 from .harness import marks
 from .harness.gpu_tables import PARTS as GPU_PARTS
 from .harness.gpu_tables import gpu_part
@@ -60,7 +62,9 @@ def documents(root: Path) -> dict[Path, bytes]:
     found = all_findings(records, SCALE)
     written = pages(found, records.sessions())
     files = {folder / name: content for name, content in written.items()}
-    files[root / PICTURE] = speed_picture(JsonLines(root / "docs" / "benchmarks"))
+    store = JsonLines(root / "docs" / "benchmarks")
+    files[root / PICTURE] = speed_picture(store)
+    files |= {root / path: svg for path, svg in accuracy_pictures(store).items()}
     for page in (root / name for name in PAGES):
         text = page.read_text("utf-8")
         files[page] = _filled(text, partial(part, root=root, found=found)).encode()

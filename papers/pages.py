@@ -17,7 +17,7 @@ from .spec import BEST_RIVAL
 from .summary import papers_table
 from .text import HEADER, anchor, cells, claim_cells, matrix, verdict_of
 from .unreproduced import UNREPRODUCED, unreproduced_page
-from .verdicts import VERDICTS, Row
+from .verdicts import Row
 
 RULE = (
     "**How numbers are judged.** Our mean over n seeds is compared with the published "
@@ -81,28 +81,37 @@ def pages(found: Sequence[Findings], sessions: Sessions) -> dict[str, bytes]:
 
 
 def index_page(found: Sequence[Findings]) -> str:
-    """All experiments with their verdicts."""
-    header = ("experiment", "what", *VERDICTS)
-    body = [_index_row(each) for each in found]
-    sums = [sum(each.verdicts[name] for each in found) for name in VERDICTS]
-    total = ("**all**", "", *(f"**{count}**" if count else "" for count in sums))
+    """The papers in short, their claims, all experiments, and how they are judged."""
+    claims = [row for each in found for row in _claims_in_short(each)]
     return "\n".join(
         [
             "# The papers' experiments",
             "",
             "Every table and figure of the five papers, run again by "
-            "`python -m papers all --scale full` and compared. "
-            "`python -m papers` lists the experiments, `--scale smoke` tries them in "
-            "two minutes. These pages are written from the results, those in the "
-            "repository by `make pages`.",
+            "`python -m papers all --scale full` and compared with what was published. "
+            "This page says how that came out. The page of each paper has the curves, "
+            "every number with its interval, and what was done differently.",
             "",
             papers_table(found, "."),
             "",
+            "*Confirmed* means reproduced, or a claim that holds; *does not match* is "
+            "said of rivals; [below](#how-it-is-judged) are the rules. "
+            f"[What we could not reproduce, and why we believe ours]({UNREPRODUCED}) "
+            "has every miss, with the experiment that decides it.",
+            "",
+            "## What the papers claim",
+            "",
+            Table(("claim", "in our runs", "experiment"), claims).markdown(),
+            "",
             "## Every experiment",
             "",
-            Table(header, [*body, total]).filled().markdown(),
+            "`python -m papers` lists them, `--scale smoke` tries them in two minutes.",
             "",
-            f"[What we could not reproduce, and why we believe ours]({UNREPRODUCED})",
+            Table(
+                ("experiment", "what", "verdicts"), list(map(_index_row, found))
+            ).markdown(),
+            "",
+            "## How it is judged",
             "",
             RULE,
             "",
@@ -111,12 +120,20 @@ def index_page(found: Sequence[Findings]) -> str:
 
 
 def _index_row(found: Findings) -> tuple[str, ...]:
-    name, paper = found.exhibit.name, found.exhibit.paper
-    counts = (str(found.verdicts[verdict] or "") for verdict in VERDICTS)
     title = found.exhibit.title
     if not found.points:
         title += f" ({'; '.join(found.skipped) or 'not run'})"
-    return f"[{name}]({paper}.md#{anchor(found)})", title, *counts
+    return _link(found), title, verdict_of(found)
+
+
+def _claims_in_short(found: Findings) -> Iterator[tuple[str, ...]]:
+    for judged in found.claims:
+        if judged.counted:
+            yield judged.claim.text, judged.verdict, _link(found)
+
+
+def _link(found: Findings) -> str:
+    return f"[{found.exhibit.name}]({found.exhibit.paper}.md#{anchor(found)})"
 
 
 def paper_page(paper: str, found: Sequence[Findings], sessions: Sessions) -> str:

@@ -12,7 +12,17 @@ from .catalogue import PAPERS
 from .findings import Findings
 from .judge import BETTER, FAILS, HOLDS, MISMATCH, REPRODUCED, UNDECIDED, WORSE
 from .text import number, place, spread, verdict_of
-from .verdicts import CALIBRATED, NOT_COMPARABLE, NOT_MEASURED, VERDICTS, Row
+from .verdicts import CALIBRATED, NOT_COMPARABLE, NOT_MEASURED, Row
+
+#: Verdicts in short: the heading of a column, and what is counted in it.
+IN_SHORT = {
+    "confirmed": (REPRODUCED, HOLDS),
+    "better": (BETTER,),
+    "worse or fails": (WORSE, FAILS),
+    "does not match": (MISMATCH,),
+    "undecided": (UNDECIDED,),
+    "not judged": (CALIBRATED, NOT_COMPARABLE, NOT_MEASURED),
+}
 
 
 def exhibit_table(found: Findings) -> str:
@@ -69,13 +79,13 @@ def _pair(row: Row) -> tuple[str, str]:
 
 
 def papers_table(found: Sequence[Findings], folder: str) -> str:
-    """How often each verdict was given, paper by paper, and in all."""
+    """How the numbers and claims came out, paper by paper, and in all."""
     counts = {paper: _counts(found, paper) for paper in PAPERS}
     rows = [
         [f"[{title.partition(' (')[0]}]({folder}/{paper}.md)", *_shown(counts[paper])]
         for paper, title in PAPERS.items()
     ]
-    table = Table(["paper", *VERDICTS], rows).filled()
+    table = Table(["paper", *IN_SHORT], rows)
     return f"{_in_words(sum(counts.values(), Counter()))}\n\n{table.markdown()}"
 
 
@@ -103,4 +113,5 @@ def _counts(found: Sequence[Findings], paper: str) -> Counter[str]:
 
 
 def _shown(counts: Counter[str]) -> list[str]:
-    return [str(counts[name] or "") for name in VERDICTS]
+    sums = (sum(counts[name] for name in names) for names in IN_SHORT.values())
+    return [str(number or "") for number in sums]

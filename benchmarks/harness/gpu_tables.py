@@ -44,20 +44,17 @@ def _gpu_line(row: Row) -> list[str]:
 
 def _giants_line(row: Row) -> list[str]:
     seconds = next(row[name] for name in SECONDS if name in row)
-    asked = row.get("aim")
-    is_time = row["job"] in ("pursuit", "positive", "learn")
     numbers = [f"{number:,}".replace(",", " ") for number in row["size"]]
     if row["job"] == "landmarks":
         numbers[2:] = ["", ""]
     peak = row.get("peak GiB", row.get("mini-batches, peak GiB"))
-    within = f"≤ {asked:g}" if asked and is_time else ""
-    return [row["job"], *numbers, f"{seconds:.3g}", within, f"{peak:.1f}", _note(row)]
+    return [row["job"], *numbers, f"{seconds:.3g}", f"{peak:.1f}", _note(row)]
 
 
 def _note(row: Row) -> str:
     if row["job"] == "disk":
         rate, flow = row["rate"], row["GB per second"]
-        return f"{rate:.2f} of the rate in memory (asked {row['aim']}); {flow:.1f} GB/s"
+        return f"{rate:.2f} of the rate in memory; {flow:.1f} GB/s"
     if row["job"] == "batches":
         full = row["full update, seconds"]
         return (
@@ -82,7 +79,6 @@ _COLUMNS: dict[str, tuple[list[str], Callable[[Row], list[str]]]] = {
             "atoms",
             "non-zeros",
             "seconds",
-            "asked",
             "peak beside the data, GiB",
             "",
         ],

@@ -18,8 +18,12 @@ def tables(results: Line) -> list[Table]:
 
 
 def markdown(results: Line) -> str:
-    """What the benchmark is about, its tables, and what it ran on."""
-    parts = [table.markdown() for table in tables(results)]
+    """What the benchmark is about, its measurements, and what it ran on."""
+    measured = [case for case in results["cases"] if case["methods"]]
+    parts = []
+    if measured:
+        table = _measurements(results["title"], results["ours"], measured)
+        parts.append(table.filled().markdown())
     parts += [f"* not run: {line}" for line in skipped(results)]
     return "\n\n".join([results["about"], *parts, _footer(results)])
 
@@ -36,7 +40,7 @@ def skipped(results: Line) -> list[str]:
 def _measurements(title: str, ours: str, cases: list[Line]) -> Table:
     names = _figure_names(cases)
     header = ["case", "method", "seconds", "min - max", f"speed of {ours}"]
-    header += ["target", "peak MB (data)", *names]
+    header += ["peak MB (data)", *names]
     rows = [
         _row(case, method, ours, names) for case in cases for method in case["methods"]
     ]
@@ -54,14 +58,12 @@ def _row(case: Line, method: str, ours: str, names: list[str]) -> list[str]:
     seconds = record["all_seconds"]
     scaled = "" if record["share"] == 1 else " (scaled)"
     speed = f"speed: {method}"
-    goals = [goal["target"] for goal in case["targets"] if goal["figure"] == speed]
     return [
         label(case["case"]) if method == ours else "",
         method,
         number(record["seconds"]) + scaled,
         f"{number(min(seconds), 3)} - {number(max(seconds), 3)}",
         _times(case["figures"].get(speed)),
-        ", ".join(goals),
         _memory(record),
         *(number(record["figures"].get(name)) for name in names),
     ]

@@ -147,7 +147,7 @@ def test_a_changed_record_changes_every_page_that_shows_it(copy, capsys):
     (copy / "docs" / "reproduction" / "figures" / "old.png").write_bytes(b"")
     assert pages.main(["--check", str(copy)]) == 1
     told = capsys.readouterr().out
-    for name in ("accuracy.md", "ksad.md", "unreproduced.md", "old.png"):
+    for name in ("README.md", "ksad.md", "unreproduced.md", "old.png"):
         assert re.search(rf"out of date: .*{name}\n", told), name
     assert pages.main([str(copy)]) == 0
     assert pages.main(["--check", str(copy)]) == 0

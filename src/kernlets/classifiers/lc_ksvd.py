@@ -242,7 +242,7 @@ class LCKSVDClassifier(JointKSVD):
         large for codes of unit-norm samples; try 0.1.
     max_iter : int
         Number of iterations, after 20 of K-SVD on each class. The paper uses 50, which
-        was never better than 10 on its data (docs/accuracy.md).
+        was never better than 10 on its data.
     random_state : int, RandomState, Generator or None
         Seed of the first atoms.
     verbose : bool
