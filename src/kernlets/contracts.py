@@ -16,6 +16,7 @@ from scipy import sparse
 
 from .numerics.arrays import Array as Array
 from .numerics.arrays import bincount, is_torch, namespace, to_numpy
+from .numerics.text import field_text
 from .schema import Declared, Either, Floats, Indices, Nothing, Number, Part, Whole
 from .sklearn_base import BaseEstimator
 
@@ -40,6 +41,8 @@ class SparseCodes:
     values: Array  # (n, width)
     n_atoms: int
     residual: Array | None = None  # (n,) squared errors, if they were computed
+
+    __repr__ = field_text
 
     def __len__(self) -> int:
         return self.indices.shape[0]

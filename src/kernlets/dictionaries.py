@@ -35,6 +35,7 @@ from .numerics.arrays import (
     zeros,
 )
 from .numerics.products import matmul, outer_products
+from .numerics.text import field_text
 from .preimage import Preimages, over_landmarks, preimages
 from .schema import (
     Declared,
@@ -106,6 +107,8 @@ class ExplicitDictionary(RemembersGram):
     _declared: ClassVar[Declared] = {"atoms": Floats("m", "p")}
 
     atoms: Array  # (m, p)
+
+    __repr__ = field_text
 
     def __post_init__(self) -> None:
         _check_shape("atoms", self.atoms, (None, None))
@@ -187,6 +190,8 @@ class KernelDictionary(RemembersGram):
     coefs: Array  # (m, r)
     known_gram: Array | None = None  # (m, m)
     typical_energy: float | None = None
+
+    __repr__ = field_text
 
     def __post_init__(self) -> None:
         _check_shape("coefs", self.coefs, (None, self.anchors.shape[0]))

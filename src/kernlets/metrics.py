@@ -28,6 +28,7 @@ from .numerics.arrays import (
     to_numpy,
 )
 from .numerics.random import generator
+from .numerics.text import field_text
 
 __all__ = [
     "KernelError",
@@ -229,6 +230,8 @@ class Match:
     first: np.ndarray
     second: np.ndarray
     cosines: np.ndarray
+
+    __repr__ = field_text
 
     @classmethod
     def of(cls, cosines: Any) -> Match:  # (m₁, m₂)

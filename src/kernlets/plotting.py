@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .base.notebook import image_side, tiles
+from .base.notebook import beside_map, image_side, tiles
 from .dictionaries import KernelDictionary
 from .numerics.arrays import to_numpy
 
@@ -390,21 +390,24 @@ def plot_residuals(
 
 def plot_explanation(
     explanation: Any,
-    x: Any,
-    image_shape: tuple[int, ...],
+    x: Any = None,
+    image_shape: tuple[int, ...] | None = None,
     ax: Any = None,
     X_train: Any = None,
     n_samples: int = 7,
 ) -> Any:
     """Plot the image of a row beside the training images that gave it its label.
 
+    For an `ImageClassifier` it is a map that is beside the image: red where patches
+    speak for the label, blue where they speak against it.
+
     Parameters
     ----------
     explanation : Explanation
         What `kernlets.explain` gave for x.
-    x : array (p,)
-        The row.
-    image_shape : tuple
+    x : array (p,), optional
+        The row; that of an `ImageClassifier` is in the explanation.
+    image_shape : tuple, optional
         (height, width) or (height, width, 3).
     ax : Axes, optional
         Where to draw. Default: new axes.
@@ -424,6 +427,16 @@ def plot_explanation(
     >>> len(ax.images)
     1
     """
+    if explanation.score_map is not None:
+        ax = _get_axes(ax)
+        _draw_image(ax, beside_map(explanation.image, explanation.score_map))
+        ax.set_title(f"{explanation.label}".replace("$", r"\$"), fontsize=TITLE_SIZE)
+        return ax
+    if x is None or image_shape is None:
+        raise ValueError(
+            "x and image_shape are needed to draw the row: plot_explanation(reason, "
+            "X[0], (28, 28))"
+        )
     uses = explanation.samples[:n_samples] if X_train is not None else ()
     rows = [x, *(X_train[use.row] for use in uses)]
     images = np.stack([np.asarray(row, dtype=float).reshape(-1) for row in rows])

@@ -46,6 +46,7 @@ from .numerics.arrays import (
 )
 from .numerics.convergence import warn_once_at_end, warn_unfinished
 from .numerics.scaling import quiet, typical_length
+from .numerics.text import field_text
 from .schema import Declared, Floats, Names
 
 __all__ = ["METHODS", "Preimages", "over_landmarks", "preimages"]
@@ -91,6 +92,8 @@ class Preimages:
     distance: Array
     norm: Array
     method: np.ndarray
+
+    __repr__ = field_text
 
 
 def preimages(

@@ -14,15 +14,19 @@ from sklearn.pipeline import make_pipeline
 
 from kernlets import (
     KSVD,
+    AutoDictionaryClassifier,
     BudgetKernelDL,
     DictionaryOutlierDetector,
+    ImageClassifier,
     KernelKSVD,
     NystroemMap,
     ResidualClassifier,
+    SRCClassifier,
     datasets,
+    explain,
     registry,
 )
-from kernlets.base.notebook import image_side, portrait
+from kernlets.base.notebook import beside_map, image_side, portrait
 
 VOID = {"img", "br"}
 
@@ -111,6 +115,75 @@ def test_every_estimator_can_be_shown(rng):
         shown = portrait(Estimator().fit(X, y))
         Closed(shown)
         assert ">nan<" not in shown and "nan," not in shown, Estimator
+
+
+def test_pipelines_show_the_atoms_in_the_boxes_of_the_steps(digits):
+    pipeline = make_pipeline(NystroemMap("rbf", n_landmarks=20), KSVD(6, 2, max_iter=2))
+    assert "kernlets-portrait" not in pipeline._repr_html_()
+    text = pipeline.fit(digits.X_train[:100])._repr_html_()
+    if hasattr(sklearn.base.BaseEstimator, "_get_params_html"):  # 1.7
+        assert text.count("kernlets-portrait") == 2
+        assert "20 landmarks" in text and "6 atoms" in text
+    learner = pipeline[-1]
+    assert learner._repr_html_().count("kernlets-portrait") == 1
+
+
+def test_detectors_show_their_scores_and_the_threshold(digits):
+    for detector in (DictionaryOutlierDetector(), DictionaryOutlierDetector(KSVD(9))):
+        text = portrait(detector.fit(digits.X_train[:100]))
+        Closed(text)
+        n_outliers = np.count_nonzero(detector.labels_)
+        assert f"{n_outliers} of 100 training rows score above" in text
+        assert text.count("<rect") == 40
+    assert "9 atoms" in text and "<img" in text
+
+
+def test_a_search_shows_what_it_chose(digits):
+    model = AutoDictionaryClassifier(max_candidates=3, random_state=0)
+    text = portrait(model.fit(digits.X_train[:200], digits.y_train[:200]))
+    Closed(text)
+    assert "<b>3</b> candidates tried" in text and f"{model.best_score_:.4f}" in text
+    assert model.best_params_["family"] in text and "<img" in text
+
+
+def test_classifiers_of_images_show_atoms_of_patches(rng):
+    images, y = rng.random((40, 9, 8, 3)), np.arange(40) % 2
+    model = ImageClassifier(robust=False, random_state=0).fit(images, y)
+    text = portrait(model)
+    Closed(text)
+    assert "<b>2</b> classes" in text and "atoms of patches" in text
+    (source,) = re.findall('src="data:image/png;base64,([^"]*)"', text)
+    width, height = struct.unpack(">II", base64.b64decode(source)[16:24])
+    assert (width, height) == (12 * 4 - 1, 4 * 4 - 1)  # patches of 3 x 3
+
+
+def test_data_sets_and_reasons_are_no_dumps(digits, rng):
+    assert "X_train=<float32 (898, 64)>" in repr(digits) and len(repr(digits)) < 300
+    Closed(digits._repr_html_())
+    assert "the first 24 images" in digits._repr_html_()
+    assert repr(digits.split(20, 0)).startswith("Split(X_train=<float32 (200, 64)>")
+    X, y = digits.X_train[:100], digits.y_train[:100]
+    reason = explain(SRCClassifier(n_nonzero_coefs=5).fit(X, y), X[0])
+    assert re.fullmatch(
+        r"<Explanation: label 0, squared residual 0: \S+, \d: \S+>", repr(reason)
+    )
+    (why,) = DictionaryOutlierDetector().fit(X).explain(X[:1])
+    assert len(repr(why)) < 300 and "\n" not in repr(why)
+    for shown in (reason, why):
+        Closed(shown._repr_html_())
+        assert str(shown).splitlines()[-1] in shown._repr_html_()
+    codes = KSVD(5, 2, max_iter=1).fit(X).encode(X)
+    assert repr(codes).startswith("SparseCodes(indices=<int32 (100, 2)>")
+
+
+def test_a_map_is_red_where_weights_are_positive():
+    picture = beside_map(np.eye(2), np.array([[1.0, -2.0], [0.0, 0.5]]))
+    assert picture.shape == (2, 5, 3)
+    np.testing.assert_allclose(picture[:, :2, 0], np.eye(2))
+    np.testing.assert_allclose(picture[0, 3], [1, 0.5, 0.5])  # on white
+    np.testing.assert_allclose(picture[0, 4], 0.75 * np.array([0, 0, 1]))  # on black
+    np.testing.assert_allclose(picture[1, 3], [0.75] * 3)
+    assert ((picture >= 0) & (picture <= 1)).all()
 
 
 def test_names_and_repr_are_escaped():

@@ -689,7 +689,7 @@ METHODS = {
 } - {"residual"}
 WITHOUT_CODES = {"image-classifier", "kernel-ridge-classifier"}
 WITH_PROBA = {*registry.table("learners"), "ksad", "lkdl", "src"}
-WITH_PROBA |= {"kernel-ridge-classifier"}
+WITH_PROBA |= {"kernel-ridge-classifier", "image-classifier"}
 
 
 @pytest.fixture(scope="module")

@@ -668,10 +668,26 @@ def test_images_without_classes_have_no_labels(tmp_path: Path) -> None:
 
 
 def test_images_of_several_sizes(tmp_path: Path) -> None:
-    folder = image_folder(tmp_path / "set", {"c/a.png": (4, 3), "c/b.png": (5, 3)})
-    with pytest.raises(DataFileError, match=r"b\.png: has shape \(5, 3\).*size="):
-        read_table(folder)
+    shapes = {"c/a.png": (4, 3), "c/b.png": (5, 8), "c/d.png": (9, 4)}
+    folder = image_folder(tmp_path / "set", shapes)
+    with pytest.warns(UserWarning, match="3 sizes, the smallest 4x3, the largest 5x8"):
+        table = read_table(folder)
+    assert table.image_shape == (5, 4)  # the medians of heights and of widths
+    np.testing.assert_allclose(table.X, [[0.0] * 20, [0.2] * 20, [0.4] * 20], rtol=1e-6)
     assert read_table(folder, size=(6, 2)).image_shape == (6, 2)
+
+
+def test_the_size_of_turned_images_is_as_one_sees_them(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+    folder = image_folder(tmp_path / "set", {"c/a.png": (4, 3)})
+    for suffix in (".jpg", ".tif", ".png"):
+        how = image.Exif()
+        how[274] = 6  # lies on its side
+        lying = image.fromarray(np.zeros((3, 4), dtype=np.uint8))
+        lying.save(folder / "c" / f"b{suffix}", exif=how)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(folder).image_shape == (4, 3)
 
 
 def test_sixteen_bit_images_are_not_clipped(tmp_path: Path) -> None:

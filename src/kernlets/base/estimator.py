@@ -8,7 +8,7 @@ from copy import copy
 from functools import wraps
 from inspect import getattr_static, isfunction
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -156,13 +156,18 @@ class Estimator(CallbackSupportMixin, NamedParts):
         return f"{site}/api/{{estimator_name}}.html" if site else ""
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + portrait(self)
+        return _diagram_with(portrait(self), super()._repr_html_inner())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] += portrait(self)
+            bundle["text/html"] = _diagram_with(portrait(self), bundle["text/html"])
         return bundle
+
+    def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what scikit-learn shows in the box of a step, from 1.7 on."""
+        parameters = super()._get_params_html(*args, **kwargs)
+        return _Box(parameters._repr_html_inner() + portrait(self))
 
     @property
     def _n_tasks(self) -> int | None:
@@ -191,6 +196,20 @@ class Estimator(CallbackSupportMixin, NamedParts):
         if sender == os.getppid():
             options.adopt(changes)
         super().__setstate__(state)
+
+
+class _Box(NamedTuple):
+    """The content of the box of a step in a diagram of scikit-learn."""
+
+    html: str
+
+    def _repr_html_inner(self) -> str:
+        return self.html
+
+
+def _diagram_with(picture: str, diagram: str) -> str:
+    """Put the picture of a model below its diagram instead of into it."""
+    return diagram.replace(picture, "") + picture if picture else diagram
 
 
 def _refuse_params_of_none(

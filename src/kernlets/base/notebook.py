@@ -22,6 +22,7 @@ from ..numerics.arrays import numpy_dtype, to_numpy
 MAX_ROWS = 48  # pictures or lines of one dictionary
 COLUMNS = 12
 ROWS = 12  # classes
+BARS = 40  # of the histogram of scores
 PIXELS = 40  # width of a picture
 LINE = 76, 30  # width and height of a line
 STYLE = "margin:.5em 0;font:13px system-ui,sans-serif;line-height:1.5"
@@ -30,9 +31,55 @@ STROKE = 'fill="none" stroke="currentColor" stroke-width="1.3" stroke-linejoin="
 
 def portrait(model: Any) -> str:
     """Return HTML of a fitted model; nothing if there is nothing to show."""
-    sections = [_sizes(model), _pictures(model), _history(model)]
+    steps = _fitted_steps(model)
+    pictures = filter(None, map(_pictures, steps))
+    sections = [
+        _search(model),
+        _scores(model),
+        _sizes(steps[-1], model),
+        next(pictures, ""),
+        _history(steps[-1]),
+    ]
+    return _frame(sections)
+
+
+def data_portrait(
+    rows: np.ndarray, image_shape: tuple[int, ...] | None, text: str
+) -> str:
+    """Return HTML of a data set: a text, and its first images."""
+    sections = [f"<code>{escape(text)}</code>"]
+    if image_shape is not None:
+        images = np.asarray(rows[: 2 * COLUMNS], dtype=float)
+        grey = images.reshape(len(images), *image_shape[:2], -1).mean(axis=3)
+        description = f"the first {len(images)} images"
+        sections.append(_draw_mosaic(grey, COLUMNS, description))
+    return _frame(sections)
+
+
+def text_portrait(text: str, picture: np.ndarray | None = None) -> str:
+    """Return HTML of a text of several lines, and a picture in front of it."""
+    drawing = ""
+    if picture is not None:
+        css = "width:320px;max-width:100%;height:auto;image-rendering:pixelated"
+        description = "the image, and beside it in red what speaks for its label"
+        address = data_address(picture)
+        drawing = f'<img alt="{description}" src="{address}" style="{css}">'
+    return _frame([drawing, f'<pre style="margin:0">{escape(text)}</pre>'])
+
+
+def _frame(sections: Sequence[str]) -> str:
     html = "".join(f"<div>{section}</div>" for section in sections if section)
     return f'<div class="kernlets-portrait" style="{STYLE}">{html}</div>' * bool(html)
+
+
+def _fitted_steps(model: Any) -> list[Any]:
+    """Return the steps of a fitted model that has atoms: the last one learned them."""
+    for name in ("best_pipeline_", "detector_", "learner_", "patches_"):
+        inner_model = getattr(model, name, None)
+        if hasattr(inner_model, "fit"):
+            return _fitted_steps(inner_model)
+    *earlier, last = [step for _, step in getattr(model, "steps", [("", model)])]
+    return [*earlier, *_fitted_steps(last)] if last is not model else [model]
 
 
 def _learners(model: Any) -> list[Any]:
@@ -40,15 +87,62 @@ def _learners(model: Any) -> list[Any]:
     return list(getattr(model, "learners_", [model]))
 
 
-def _sizes(model: Any) -> str:
-    learners = _learners(model)
+def _search(model: Any) -> str:
+    """Say what a search chose, and draw its best score so far."""
+    best = getattr(model, "best_params_", None)
+    if best is None:
+        return ""
+    text = (
+        f"<b>{model.n_candidates_}</b> candidates tried · chosen: "
+        f"{escape(str(best['family']))}, scale {escape(str(best['scale']))}, "
+        f"{escape(str(best['kernel']))} · cross-validation "
+        f"<b>{model.best_score_:.4f}</b>"
+    )
+    curve = model.history_["score"]
+    if len(curve) < 2:
+        return text
+    line = _svg(240, 44, "best score so far", _polyline(curve, 232, 36))
+    return f"{line} {text}"
+
+
+def _scores(model: Any) -> str:
+    """Draw how many training rows have which outlier score, and the threshold."""
+    model = getattr(model, "detector_", model)
+    scores, threshold = (
+        getattr(model, name, None) for name in ("decision_scores_", "threshold_")
+    )
+    if scores is None or threshold is None or len(scores) < 2:
+        return ""
+    scores = np.asarray(to_numpy(scores), dtype=float)
+    low, high = float(scores.min()), max(float(scores.max()), float(threshold))
+    counts, _ = np.histogram(scores, BARS, (low, high if high > low else low + 1))
+    heights = 36 * np.sqrt(counts / counts.max())
+    bars = "".join(
+        f'<rect x="{4 + 6 * i}" y="{39 - h:.1f}" width="5" height="{h:.1f}" '
+        'fill="currentColor"/>'
+        for i, h in enumerate(heights)
+    )
+    x = 4 + 6 * BARS * (threshold - low) / ((high - low) or 1.0)
+    line = f'<path d="M{x:.1f} 0V42" stroke-dasharray="3 2" {STROKE}/>'
+    n_outliers = int(np.count_nonzero(scores > threshold))
+    text = (
+        f"{n_outliers} of {len(scores)} training rows score above the threshold "
+        f"{threshold:.4g}"
+    )
+    chart = _svg(8 + 6 * BARS, 44, "scores of training rows", bars + line)
+    return f'{chart} <span style="opacity:.7">{text}</span>'
+
+
+def _sizes(model: Any, whole_model: Any) -> str:
+    """Say what a part of a model has learned, and how many classes the model has."""
+    learners = _learners(getattr(model, "patch_learner_", model))
     dictionaries = [getattr(learner, "dictionary_", None) for learner in learners]
     n_atoms = sum(d.n_atoms for d in dictionaries if d is not None)
     counts = {
-        "classes": len(getattr(model, "classes_", ())),
+        "classes": len(getattr(whole_model, "classes_", ())),
         "atoms": n_atoms,
         "landmarks": getattr(model, "n_landmarks_", 0),
-        "features": getattr(model, "n_features_in_", 0),
+        "features": getattr(whole_model, "n_features_in_", 0),
         "iterations": getattr(learners[0], "n_iter_", 0),
     }
     phrases = [f"<b>{value}</b> {name}" for name, value in counts.items() if value]
@@ -70,12 +164,13 @@ def _pictures(model: Any) -> str:
     n_columns = max(map(len, groups)) if has_classes else COLUMNS
     rows = np.concatenate([_pad_rows(group, n_columns) for group in groups])
     side = image_side(rows)
+    shape = getattr(learners[0], "_patch_shape", (side, side))
     total, n_shown = sum(map(len, points)), sum(map(len, groups))
     text = f"{n_shown} of {total} {name}" if n_shown < total else f"{total} {name}"
     text += ", one row per class" if has_classes else ""
     drawing = (
-        _draw_mosaic(rows, n_columns, text, side)
-        if side
+        _draw_mosaic(rows.reshape(-1, *shape), n_columns, text)
+        if min(shape)
         else _draw_lines(rows, min(n_columns, 8), text)
     )
     return f'{drawing}<br><span style="opacity:.7">{text}</span>'
@@ -85,6 +180,7 @@ def _rows_to_draw(model: Any) -> tuple[str, Any]:
     """Return the rows to draw with their name; None if there are none."""
     dictionary = getattr(model, "dictionary_", None)
     candidates = {
+        "atoms of patches": _grey_patches(model),
         "atoms": getattr(dictionary, "atoms", None),
         "anchors": getattr(dictionary, "anchors", None),
         "landmarks": getattr(model, "landmarks_", None),
@@ -93,6 +189,14 @@ def _rows_to_draw(model: Any) -> tuple[str, Any]:
         if getattr(rows, "ndim", 0) == 2 and numpy_dtype(rows).kind == "f":
             return name, rows
     return "", None
+
+
+def _grey_patches(model: Any) -> np.ndarray | None:
+    """Return the atoms of a map of patches, without their colours."""
+    if not hasattr(getattr(model, "patch_learner_", None), "dictionary_"):
+        return None
+    atoms = np.asarray(to_numpy(model.components_), dtype=float)
+    return atoms.reshape(len(atoms), -1, model.image_shape_[2]).mean(axis=2)
 
 
 def _pad_rows(rows: np.ndarray, n_columns: int) -> np.ndarray:
@@ -123,9 +227,10 @@ def _cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.sum(a * b) / lengths) if lengths else 0.0
 
 
-def _draw_mosaic(rows: np.ndarray, n_columns: int, description: str, side: int) -> str:
-    address = data_address(tiles(rows, (side, side), n_columns))
-    width = PIXELS * min(n_columns, len(rows))
+def _draw_mosaic(images: np.ndarray, n_columns: int, description: str) -> str:
+    n_images, *shape = images.shape
+    address = data_address(tiles(images.reshape(n_images, -1), tuple(shape), n_columns))
+    width = PIXELS * min(n_columns, n_images)
     css = f"width:{width}px;max-width:100%;height:auto;image-rendering:pixelated"
     return f'<img alt="{escape(description)}" src="{address}" style="{css}">'
 
@@ -201,17 +306,40 @@ def tiles(
     return picture
 
 
-def data_address(grey: np.ndarray) -> str:
+def beside_map(
+    image: np.ndarray,  # (h, w) or (h, w, 3)
+    weights: np.ndarray,  # (h, w)
+) -> np.ndarray:  # (h, 2w + 1, 3)
+    """Draw an image, and beside it where weights are positive, red, or negative, blue.
+
+    Values are in [0, 1], and missing pixels are white.
+    """
+    pixels = np.asarray(image, dtype=float)
+    low, high = np.nanmin(pixels), np.nanmax(pixels)
+    pixels = np.nan_to_num((pixels - low) / ((high - low) or 1.0), nan=1.0)
+    colors = np.broadcast_to(np.atleast_3d(pixels), (*pixels.shape[:2], 3))
+    shares = (weights / (np.abs(weights).max() or 1.0))[..., None]
+    red = np.concatenate([np.ones_like(shares), 1 - shares, 1 - shares], axis=2)
+    blue = np.concatenate([1 + shares, 1 + shares, np.ones_like(shares)], axis=2)
+    heat = np.where(shares > 0, red, blue)
+    grey = colors.mean(axis=2, keepdims=True)
+    panels = [colors, np.ones((len(pixels), 1, 3)), heat * (0.75 + 0.25 * grey)]
+    return np.concatenate(panels, axis=1)
+
+
+def data_address(picture: np.ndarray) -> str:
     """Return the picture as the address of an image in a page."""
-    return "data:image/png;base64," + b64encode(png(grey)).decode("ascii")
+    return "data:image/png;base64," + b64encode(png(picture)).decode("ascii")
 
 
-def png(grey: np.ndarray) -> bytes:  # (height, width) in [0, 1]
-    """Return an 8-bit grey PNG file."""
-    pixels = np.round(255 * np.clip(grey, 0, 1)).astype(np.uint8)
-    height, width = pixels.shape
-    lines = np.pad(pixels, ((0, 0), (1, 0)))  # filter type 0 starts each line
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+def png(picture: np.ndarray) -> bytes:  # (h, w) or (h, w, 3), in [0, 1]
+    """Return an 8-bit PNG file, in grey or in colours."""
+    pixels = np.round(255 * np.clip(picture, 0, 1)).astype(np.uint8)
+    height, width, *channels = pixels.shape
+    rows = pixels.reshape(height, -1)
+    lines = np.pad(rows, ((0, 0), (1, 0)))  # filter type 0 starts each line
+    color = 2 if channels else 0
+    header = struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)
     data = zlib.compress(lines.tobytes(), 9)
     chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", data) + _chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + chunks

@@ -15,15 +15,18 @@ from sklearn.base import is_outlier_detector
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..base.notebook import beside_map, text_portrait
 from ..base.pipelines import before_last, last_step
 from ..base.row_names import row_name, row_names
 from ..contracts import Array, Dictionary, SparseCodes
+from ..data.check import check_rows
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..learners.kernel_ksvd import KernelLearner
 from ..numerics.arrays import to_numpy
 from ..numerics.text import printable
 from .auto import AutoDictionaryClassifier
 from .base import CodingClassifier
+from .image import ImageClassifier
 from .ksad import KSADClassifier
 from .residual import ResidualClassifier
 from .src import SRCClassifier
@@ -71,12 +74,30 @@ class Explanation:
     probabilities, of which the largest does."""
     atoms: tuple[AtomUse, ...]  # largest weights first
     samples: tuple[SampleUse, ...]  # empty if the model does not refer to them
+    image: np.ndarray | None = None  # (h, w) or (h, w, c)
+    score_map: np.ndarray | None = None
+    """Of an image, (h, w): what the score of the label, less the largest other score,
+    loses at each pixel without the patches there."""
 
     @property
     def order(self) -> np.ndarray:  # (C,)
         """Class indices from best to worst."""
         best_first = self.scores if self.measure == RESIDUAL else -self.scores
         return np.argsort(best_first, kind="stable")
+
+    def __repr__(self) -> str:
+        best = [
+            f"{printable(self.classes[c])}: {self.scores[c]:.4g}"
+            for c in self.order[:2]
+        ]
+        label = printable(self.label)
+        return f"<Explanation: label {label}, {self.measure} {', '.join(best)}>"
+
+    def _repr_html_(self) -> str:
+        picture = None
+        if self.image is not None and self.score_map is not None:
+            picture = beside_map(self.image, self.score_map)
+        return text_portrait(str(self), picture)
 
     def __str__(self) -> str:
         lines = [f"label {printable(self.label)}", f"{self.measure} of each class:"]
@@ -90,6 +111,13 @@ class Explanation:
         if self.samples:
             lines.append("training rows behind them:")
             lines += [f"  {use}" for use in self.samples[:MAX_SHOWN]]
+        if self.score_map is not None:
+            shape = self.score_map.shape
+            row, column = np.unravel_index(self.score_map.argmax(), shape)
+            lines.append(
+                f"patches that speak for the label most: around row {row}, column "
+                f"{column} of {shape[0]} x {shape[1]} pixels"
+            )
         return "\n".join(lines)
 
 
@@ -106,7 +134,7 @@ def explain(model: Any, x: Any) -> Explanation:
         A fitted classifier of the library, a pipeline that ends in one, or a search
         such as `GridSearchCV` whose best estimator is one of these.
     x : array of shape (p,) or (1, p)
-        The row.
+        The row; for an `ImageClassifier` also an image, (h, w) or (h, w, c).
 
     Returns
     -------
@@ -114,7 +142,10 @@ def explain(model: Any, x: Any) -> Explanation:
         With the residual or score of each class, the atoms in the code of the row with
         their weights, and the training rows behind those atoms, where atoms are
         samples or combinations of samples in the feature space of a kernel. Rows are
-        counted from 0 on, and named by the index if X was a dataframe.
+        counted from 0 on, and named by the index if X was a dataframe. For an
+        `ImageClassifier` also a map of the image, and atoms of patches: their weights
+        are what the score of the label, less the largest other score, loses without
+        them.
 
     Examples
     --------
@@ -124,8 +155,8 @@ def explain(model: Any, x: Any) -> Explanation:
     >>> print(explain(model, digits.X_test[0]).label)
     8
     """
-    row = _one_row(x)
     model = _best_estimator(model)
+    row = _one_row(x, getattr(last_step(model), "image_shape_", None))
     is_automatic = isinstance(model, AutoDictionaryClassifier)
     if is_automatic:
         check_is_fitted(model)
@@ -180,7 +211,10 @@ def _explain_row(model: Any, row: Array) -> Explanation:
     )
 
 
-def _one_row(x: Any) -> Array:
+def _one_row(x: Any, image_shape: tuple[int, ...] | None) -> Array:
+    height_and_width = None if image_shape is None else tuple(image_shape[:2])
+    if np.shape(x)[:2] == height_and_width:
+        x = np.asarray(x).reshape(-1)
     row = x if getattr(x, "ndim", None) == 2 else np.asarray(x)[None]
     if row.ndim != 2 or row.shape[0] != 1:
         raise ValueError(
@@ -252,6 +286,28 @@ def _explain_ksad(
     return Explanation(label, model.classes_, scores, "probability", atoms, samples)
 
 
+def _explain_image_classifier(
+    model: ImageClassifier, row: Array, label: Any, feature_map: Any
+) -> Explanation:
+    """Explain by the patches of the image, and by the atoms of patches."""
+    rows = check_rows(model, row, like=model.patches_._model_array, allow_nan=True)
+    reasons = model._reasons(rows)
+    atoms = _atom_uses(reasons.atom_weights, [None] * len(reasons.atom_weights))
+    height, width, channels = model.image_shape_
+    shape = (height, width, channels) if channels > 1 else (height, width)
+    image = to_numpy(rows).reshape(shape)
+    return Explanation(
+        label,
+        model.classes_,
+        reasons.scores,
+        "score",
+        atoms,
+        (),
+        image,
+        reasons.score_map,
+    )
+
+
 def _dense(codes: SparseCodes) -> np.ndarray:  # (m,)
     return to_numpy(codes.toarray())[0]
 
@@ -309,4 +365,5 @@ EXPLAINERS: dict[type, Callable[..., Explanation]] = {
     SRCClassifier: _explain_src,
     CodingClassifier: _explain_coding_classifier,
     KSADClassifier: _explain_ksad,
+    ImageClassifier: _explain_image_classifier,
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..base.constraints import HasMethods
@@ -13,6 +16,7 @@ from ..contracts import Array
 from ..data.check import check_rows
 from ..data.rows import map_rows
 from ..datasets import add_noise, drop_pixels
+from ..images.left_out import on_pixels, without_atoms, without_patches
 from ..images.patch_map import PatchDictionaryMap, flat_images, image_shape
 from ..images.pooling import cell_weights
 from ..images.restoring import ImageRestorer
@@ -28,6 +32,22 @@ PATCH_SIZE, SMALLEST_PATCH = 6, 3
 LOST_SHARE = 0.5
 KINDS = 3  # of damage: noise, zeros, missing pixels
 ZEROS = 0.05  # share of zeros more than in training images that are lost pixels
+
+
+ReadOut = Callable[[Any, Array], Array]  # of a classifier and features
+
+
+class ImageReasons(NamedTuple):
+    """What makes the label of an image."""
+
+    scores: np.ndarray  # (C,)
+    atom_weights: np.ndarray  # (m,), what the margin loses without each atom
+    score_map: np.ndarray  # (h, w), what it loses without the patches of each pixel
+
+
+def _readout_has_probabilities(model: Any) -> bool:
+    readout = getattr(model, "classifier_", model.classifier)
+    return readout is None or hasattr(readout, "predict_proba")
 
 
 class ImageClassifier(ScoreVoting):
@@ -209,6 +229,14 @@ class ImageClassifier(ScoreVoting):
     # -------------------------------------------------------------------------- scores
 
     def _scores(self, X: Any) -> Array:  # (n, C)
+        return self._read_out(_class_scores, X)
+
+    @available_if(_readout_has_probabilities)
+    def predict_proba(self, X: Any) -> Array:  # (n, C)
+        """Return the probability of each class, as the read-out gives it."""
+        return self._read_out(_class_probabilities, X)
+
+    def _read_out(self, read_out: ReadOut, X: Any) -> Array:  # (n, C)
         check_is_fitted(self)
         X, shape = flat_images(X)
         if shape not in (None, tuple(self.image_shape_)):
@@ -224,26 +252,66 @@ class ImageClassifier(ScoreVoting):
             allow_nan=True,
         )
         row_bytes = self.patches_._row_bytes + 64 * rows.shape[1]
-        return map_rows(self._block_scores, rows, row_bytes)
+        return map_rows(partial(self._block_scores, read_out), rows, row_bytes)
 
-    def _block_scores(self, X: Array) -> Array:
+    def _block_scores(self, read_out: ReadOut, X: Array) -> Array:  # (n, C)
+        """Read the features of whole and of restored images out, each by its own."""
+        restored, is_damaged = self._restored_images(X)
+        features = self.patches_.transform(restored)
+        scores = read_out(self.classifier_, features)
+        if bool(namespace(X).any(is_damaged)):
+            others = read_out(self.damaged_classifier_, features)
+            scores = namespace(X).where(is_damaged, others, scores)
+        return scores
+
+    def _restored_images(self, X: Array) -> tuple[Array, Array]:  # (n, q), (n, 1)
+        """Return shrunken images without damage, and which of them had some."""
         small = self._shrunk(X)
         xp, restored = namespace(small), self.restorer_.transform(small)
+        is_changed = xp.any(restored != small, axis=1, keepdims=True)
         if self.damaged_classifier_ is None:  # only what is missing is filled in
-            restored = xp.where(xp.isnan(small), restored, small)
+            return xp.where(xp.isnan(small), restored, small), is_changed & False
+        return restored, is_changed
+
+    # ----------------------------------------------------------------------- reasons
+
+    def _reasons(self, row: Array) -> ImageReasons:  # (1, p)
+        """Say what patches and atoms add to the margin of the label of an image."""
+        restored, is_damaged = self._restored_images(row)
+        readout = self.damaged_classifier_ if bool(is_damaged[0]) else self.classifier_
         features = self.patches_.transform(restored)
-        scores = _class_scores(self.classifier_, features)
-        if self.damaged_classifier_ is not None:
-            is_damaged = xp.any(restored != small, axis=1, keepdims=True)
-            if bool(xp.any(is_damaged)):
-                others = _class_scores(self.damaged_classifier_, features)
-                scores = xp.where(is_damaged, others, scores)
-        return scores
+        scores = to_numpy(_class_scores(readout, features))[0]
+        winner = int(scores.argmax())
+
+        def lost_margins(others: Array) -> np.ndarray:  # (g, k) -> (g,)
+            if len(others) == 0:
+                return np.empty(0)
+            left = to_numpy(_class_scores(readout, others))
+            return _margin(scores[None], winner) - _margin(left, winner)
+
+        atom_weights = lost_margins(without_atoms(self.patches_, features))
+        groups = without_patches(self.patches_, restored)
+        small_map = on_pixels(self.patches_, groups, lost_margins(groups.features))
+        down, across = (
+            np.arange(n) * cells // n
+            for n, cells in zip(self.image_shape_, small_map.shape, strict=False)
+        )
+        score_map = small_map[np.ix_(down, across)]
+        return ImageReasons(scores, atom_weights, score_map)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _margin(scores: np.ndarray, winner: int) -> np.ndarray:  # (n, C) -> (n,)
+    """Return the score of one class less the largest score of the others."""
+    return scores[:, winner] - np.delete(scores, winner, axis=1).max(axis=1)
+
+
+def _class_probabilities(classifier: Any, features: Array) -> Array:  # (n, C)
+    return classifier.predict_proba(features)
 
 
 def _class_scores(classifier: Any, features: Array) -> Array:  # (n, C)

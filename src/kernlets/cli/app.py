@@ -156,7 +156,7 @@ def fit(
     test: o.Test = None,
     holdout: o.Holdout = None,
     search: o.Search = None,
-    method: o.Method = "lkdl",
+    method: o.Method = None,
     map_: o.Map = None,
     kernel: o.Kernel = None,
     landmarks: o.Landmarks = None,
@@ -170,6 +170,7 @@ def fit(
     set_: o.Setting = None,
     key: o.Key = None,
     size: o.Size = None,
+    color: o.Color = None,
     header: o.Header = None,
     columns: o.ColumnNames = None,
     drop: o.Drop = None,
@@ -221,6 +222,7 @@ def fit(
         columns=columns,
         drop=drop,
         quiet=quiet,
+        color=color,
     )
     check_checkpoints(checkpoint, resume, (data, test, model))
     with session(memory, threads, device, checkpoint, scheduler):

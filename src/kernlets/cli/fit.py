@@ -25,13 +25,14 @@ from ..data.rows import count_rows
 from ..datasets import Table
 from ..imputation import DictionaryImputer
 from ..io.data_file import list_names, list_texts, short_text
+from ..io.image_folder import size_in_pixels
 from ..io.text_layout import is_number
 from ..numerics.text import size_text
 from .input_data import Columns, Source, count_features, name_of, rows_progress
 from .memory import suit_memory
-from .model_info import atoms_text, show_facts
+from .model_info import IMAGES, atoms_text, show_facts
 from .output_files import check_model, save_or_rescue
-from .recipe import KERNELS, Recipe
+from .recipe import IMAGE_METHOD, KERNELS, METHOD, Recipe
 from .use import check_labels, score_facts
 
 
@@ -49,9 +50,12 @@ def fit_model(
     if test is not None and holdout is not None:
         raise ValueError("--test and --holdout are two ways to score: give one of them")
     train = source.read()
-    recipe, scaling = recipe.scaled_for(train)
+    is_default = recipe.method is None
+    recipe, scaling = recipe.suited_to(train)
     model = recipe.build(train.y is not None, has_missing(train.X))
-    changes = suit_memory(model, train, recipe.method)
+    changes = suit_memory(model, train, recipe.method or METHOD)
+    if is_default and recipe.method == IMAGE_METHOD:
+        changes["method"] = f"{IMAGE_METHOD} (images with labels; --method changes it)"
     if is_classifier(model) and isinstance(train.y, np.ndarray):
         _check_classes(source.name, train.y)
     columns = Columns.of_rows(source.name, train, takes_missing(model))
@@ -79,6 +83,8 @@ def fit_model(
     if columns.names is not None:  # where scikit-learn stores those of a dataframe
         first_step.feature_names_in_ = np.array([*columns.names], dtype=object)
     columns_used = column_facts(train, is_classifier(model))
+    if train.image_shape is not None:
+        columns_used[IMAGES] = f"{size_in_pixels(train.image_shape)} pixels"
     notes = {"data": Path(source.name).name, "rows": str(count_rows(train.X))}
     notes |= columns_used
     save_or_rescue(model, path, notes)  # before anything else can fail

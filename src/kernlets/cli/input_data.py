@@ -38,13 +38,14 @@ from ..datasets import DataFileError, Table, open_rows, read_table
 from ..io.data_file import Request, label_column, optional_import, refuse_missing
 from ..io.parquet import choose_columns, parquet_bytes, parquet_files
 from ..numerics.arrays import is_dask
-from .model_info import feature_names
+from .model_info import feature_names, image_shape
 
 MEMORY_SHARE = 4  # files above this part of the memory option stay on disk
 FOLDER = "folders of images"
 KINDS_OF_OPTIONS = {
     "key": (".npz", ".mat"),
     "size": (FOLDER,),
+    "color": (FOLDER,),
     "header": (".csv", ".tsv"),
     "columns": (".csv", ".tsv", ".parquet"),
     "drop": (".csv", ".tsv", ".parquet"),
@@ -59,11 +60,17 @@ class Columns(NamedTuple):
     n_features: int
     names: tuple[str, ...] | None = None  # None: matched by position
     allow_missing: bool = False  # whether cells may be empty
+    image_shape: tuple[int, ...] | None = None
 
     @classmethod
-    def of_model(cls, model: Any) -> Columns:
-        """The columns that a model was fitted to."""
-        return cls(model.n_features_in_, feature_names(model), takes_missing(model))
+    def of_model(cls, model: Any, path: Path) -> Columns:
+        """The columns that a model, which a file holds, was fitted to."""
+        return cls(
+            model.n_features_in_,
+            feature_names(model),
+            takes_missing(model),
+            image_shape(path),
+        )
 
     @classmethod
     def of_rows(cls, source: str, rows: Table, allow_missing: bool) -> Columns:
@@ -75,7 +82,8 @@ class Columns(NamedTuple):
                 f"{source}: some columns have the same name: the model will match "
                 "columns by position"
             )
-        return cls(count_features(rows), tuple(names) if names else None, allow_missing)
+        names = tuple(names) if names else None
+        return cls(count_features(rows), names, allow_missing, rows.image_shape)
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,7 @@ class Source:
     columns: tuple[str, ...] | None = None  # the only features
     drop: tuple[str, ...] | None = None  # columns that are no features
     quiet: bool = False  # whether no progress is shown
+    color: bool | None = None  # whether images keep their colours
 
     @property
     def name(self) -> str:
@@ -113,6 +122,10 @@ class Source:
         source = self
         if expected is not None:  # the columns were chosen when the model was fitted
             source = replace(self, keep=None, columns=columns.names, drop=None)
+            if columns.image_shape is not None and self.path.is_dir():
+                height, width, *channels = columns.image_shape
+                size = self.size or (height, width)
+                source = replace(source, size=size, color=bool(channels))
         with as_file(self.path) as path, rows_progress("reading", None, self.quiet):
             rows = replace(source, path=path)._open_table(columns.allow_missing)
         n_features = count_features(rows)
@@ -155,6 +168,7 @@ class Source:
             label,
             key=self.key,
             size=self.size,
+            color=bool(self.color),
             header=self.header,
             columns=columns,
             gaps=allow_missing,

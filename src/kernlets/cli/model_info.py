@@ -79,6 +79,16 @@ def feature_names(model: Any) -> tuple[str, ...] | None:
     return None if names is None else tuple(map(str, names))
 
 
+IMAGES = "images"  # the fact, and the note of a file, that holds the shape of images
+
+
+def image_shape(path: Path) -> tuple[int, ...] | None:
+    """Return the shape of the images that `fit` read, as it noted it in the file."""
+    size = info(path)["notes"].get(IMAGES, "").removesuffix(" pixels").split("x")
+    is_shape = len(size) in (2, 3) and all(side.isdecimal() for side in size)
+    return tuple(map(int, size)) if is_shape else None
+
+
 MAX_CLASSES = 10  # classes named by `info` before it only counts
 
 
@@ -214,7 +224,7 @@ def show_card(path: Path) -> None:
     if is_outlier_detector(model):
         kind = "detector"
     notes = info["notes"]
-    names = ("data", "rows", "label", "text", "left out")
+    names = ("data", "rows", "label", IMAGES, "text", "left out")
     data = {name: notes.pop(name) for name in names if name in notes}
     data |= {"features": info["features"], "classes": info["classes"]}
     accuracy = _table(notes) if notes else NOT_RECORDED

@@ -130,7 +130,21 @@ Key = Annotated[
 ]
 Size = Annotated[
     Any | None,
-    _reading_option(parser=_size, metavar="HxW", help="resize images, e.g. 28x28"),
+    _reading_option(
+        parser=_size,
+        metavar="HxW",
+        help="resize images, e.g. 28x28",
+        show_default="that of the images, or of the model",
+    ),
+]
+Color = Annotated[
+    bool | None,
+    _reading_option(
+        "--color",
+        metavar="",
+        help="images: keep red, green and blue",
+        show_default="grey",
+    ),
 ]
 Header = Annotated[
     bool | None,
@@ -230,12 +244,13 @@ Quiet = Annotated[
 
 # what is fitted
 Method = Annotated[
-    str,
+    str | None,
     _fitting_option(
         "--method",
         metavar="METHOD",
         help="lkdl (a Nyström map, then K-SVD), or a learner, classifier or outlier "
         "detector that `kernlets list` shows",
+        show_default="lkdl; image-classifier for images with labels",
     ),
 ]
 Search = Annotated[

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ..base.names import guess, similar
 from ..base.pipelines import steps_of, takes_missing
 from ..classifiers import AutoDictionaryClassifier, ResidualClassifier
+from ..classifiers.image import ImageClassifier
 from ..coders import resolve_coder
 from ..data.check import check_rows
 from ..data.rows import evenly_spaced_rows, take_rows
@@ -38,8 +39,11 @@ COMBINED = {"lkdl": ("nystroem", "ksvd")}
 LANDMARKS = "coreset"  # the default here, which differs from that of the classes
 #: Maps for certain kernels only, which have one of them by default.
 MAPS_OF_SOME_KERNELS = ("fourier", "fastfood", "hybrid", "sketch")
+METHOD = "lkdl"  # the default of tables, and of rows without labels
+IMAGE_METHOD = "image-classifier"  # the default of images with labels
 SEARCH = "auto"  # the method of --search
-SEARCH_OPTIONS = {"method", "seed", "settings", "search"}  # the others have no effect
+#: Options that have an effect on a search, and on the default method of images.
+SEARCH_OPTIONS = {"method", "seed", "settings", "search", "image_shape"}
 #: Options and the parameters that they set, of maps and of methods after them.
 MAP_OPTIONS = {
     "--kernel": "kernel",
@@ -59,7 +63,7 @@ ATOMS_PER_CLASS = "n_atoms_per_class"  # of classifiers with one dictionary
 class Recipe:
     """The options that describe a model; None leaves a parameter at its default."""
 
-    method: str = "lkdl"
+    method: str | None = None
     map: str | None = None
     kernel: str | None = None
     landmarks: str | None = None
@@ -72,19 +76,40 @@ class Recipe:
     seed: int = 0
     settings: tuple[str, ...] = ()
     search: float | None = None  # seconds
+    image_shape: tuple[int, ...] | None = None  # of rows that are images
 
-    def scaled_for(self, rows: Table) -> tuple[Recipe, ScalingChoice]:
-        """Return this recipe with a scaling for such rows, and the reason for it."""
+    def suited_to(self, rows: Table) -> tuple[Recipe, ScalingChoice]:
+        """Return this recipe with method and scaling for such rows, and a reason."""
         if self._is_search:
             return self, ScalingChoice(Scale.auto)
-        choice = self._choose_scaling(rows)
-        return replace(self, scale=choice.scale), choice
+        method = self.method or self._default_method(rows)
+        recipe = replace(self, method=method, image_shape=rows.image_shape)
+        choice = recipe._choose_scaling(rows)
+        return replace(recipe, scale=choice.scale), choice
+
+    def _default_method(self, rows: Table) -> str:
+        """Return the method of images with labels, unless options are for another."""
+        has_images = rows.image_shape is not None and isinstance(rows.X, np.ndarray)
+        has_labels = rows.y is not None
+        is_plain = not self._changed_options(SEARCH_OPTIONS)
+        return IMAGE_METHOD if has_images and has_labels and is_plain else METHOD
+
+    def _changed_options(self, others: set[str]) -> list[str]:
+        """Return the names of options that are not at their default, but for some."""
+        default = Recipe()
+        return [
+            name
+            for name in vars(self)
+            if name not in others and getattr(self, name) != getattr(default, name)
+        ]
 
     def _choose_scaling(self, rows: Table) -> ScalingChoice:
         if self.scale is not Scale.auto:
             return ScalingChoice(self.scale)
         if self._final_class() in table("outliers").values():
             return ScalingChoice(Scale.none, "the detector has its own")
+        if self._final_class() is ImageClassifier:
+            return ScalingChoice(Scale.none, "each patch has its own")
         kernel = None if self.kernel is None else resolve(self.kernel)
         if getattr(kernel, "non_negative", False):
             return ScalingChoice(Scale.unit, "a kernel of histograms")
@@ -105,8 +130,8 @@ class Recipe:
         return make_pipeline(DictionaryImputer(), *steps_of(model))
 
     def _build_pipeline(self, labelled: bool) -> Any:
-        final_class, owner = self._final_class(), f"--method {self.method}"
-        combined_map, _ = COMBINED.get(self.method.lower(), (None, None))
+        final_class, owner = self._final_class(), f"--method {self._method}"
+        combined_map, _ = COMBINED.get(self._method.lower(), (None, None))
         map_name, maps = self.map or combined_map, table("maps")
         steps: list[Any] = [STEPS[self.scale]()] if self.scale in STEPS else []
         final_options = METHOD_OPTIONS
@@ -122,20 +147,22 @@ class Recipe:
         return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
     @property
+    def _method(self) -> str:
+        return self.method or METHOD
+
+    @property
     def _is_search(self) -> bool:
-        return self.search is not None or self.method.lower() == SEARCH
+        return self.search is not None or self._method.lower() == SEARCH
 
     def _build_search(self, labelled: bool) -> Any:
         """Build the classifier that chooses all parameters itself."""
         if not labelled:
             raise ValueError("--search needs labels: name their column with --label")
-        if self.method.lower() not in (SEARCH, Recipe.method):
+        if self._method.lower() not in (SEARCH, METHOD):
             raise ValueError(f"--method {self.method}: leave it out, or --search")
-        default = Recipe()
-        for name in vars(self).keys() - SEARCH_OPTIONS:
-            if getattr(self, name) != getattr(default, name):
-                option = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{option}: a search chooses that: leave it out")
+        for name in self._changed_options(SEARCH_OPTIONS):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option}: a search chooses that: leave it out")
         model = AutoDictionaryClassifier(random_state=self.seed)
         if self.search is not None:
             model.set_params(seconds=self.search)
@@ -143,7 +170,7 @@ class Recipe:
 
     def _final_class(self) -> Any:
         """Return the class of the last step."""
-        _, method = COMBINED.get(self.method.lower(), (None, self.method))
+        _, method = COMBINED.get(self._method.lower(), (None, self._method))
         finals = methods()
         return _lookup(finals, method, "--method", [*COMBINED, *finals])
 
@@ -168,6 +195,8 @@ class Recipe:
             params["kernel"] = resolve(params["kernel"])
         if "random_state" in parameters:
             params["random_state"] = self.seed
+        if "image_shape" in parameters and self.image_shape is not None:
+            params["image_shape"] = self.image_shape
         return cls(**params)
 
     def _for_labels(self, final: Any, labelled: bool) -> Any:
@@ -178,7 +207,7 @@ class Recipe:
             return final if is_classifier(final) else ResidualClassifier(final)
         if is_classifier(final):
             raise ValueError(
-                f"--method {self.method} needs labels: name their column with --label"
+                f"--method {self._method} needs labels: name their column with --label"
             )
         return final
 

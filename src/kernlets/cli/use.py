@@ -54,7 +54,7 @@ def predict_rows(
         check_table(output, (path, source.path), force)
     model = load_model(path)
     _check_options(path, model, proba, reasons)
-    rows = source.read(Columns.of_model(model))
+    rows = source.read(Columns.of_model(model, path))
     predictions = replace(_predict(model, rows, proba, reasons), files=rows.files)
     if output is None:
         print_predictions(predictions)
@@ -72,7 +72,7 @@ def explain_rows(path: Path, source: Source, n_rows: int) -> None:
             f"{path}: was fitted without labels, and explains none: fit again with "
             "--label, or with --method outliers"
         )
-    rows = source.read(Columns.of_model(model))
+    rows = source.read(Columns.of_model(model, path))
     all_rows = (row for batch in row_batches(rows.X, n_rows) for row in to_numpy(batch))
     first_rows = list(islice(all_rows, n_rows))
     texts = []
@@ -152,7 +152,7 @@ def score_rows(path: Path, source: Source) -> None:
     if not (is_outlier_detector(model) or hasattr(model, "score")):
         name = type(last_step(model)).__name__
         raise ValueError(f"{path}: {name} is not a learner or classifier to score")
-    rows = source.read(Columns.of_model(model), labelled=is_classifier(model))
+    rows = source.read(Columns.of_model(model, path), labelled=is_classifier(model))
     if is_classifier(model):
         check_labels(source.name, rows.y, model.classes_)
     show_facts(score_facts(model, rows))
@@ -189,7 +189,7 @@ def transform_rows(
             f"{path}: {name} gives no sparse codes: transform with a learner or a "
             "classifier that learns dictionaries"
         )
-    rows = source.read(Columns.of_model(model))
+    rows = source.read(Columns.of_model(model, path))
     codes = apply_by_batches(partial(_sparse_codes, model), rows, "coding")
     if output == STANDARD_OUTPUT:
         return write_text(sys.stdout, codes)

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..base.names import guess
+from ..base.notebook import data_portrait
 from ..io.atomic_write import atomic_write
 from ..io.data_file import DataFileError
 from ..io.tables import read_arrays
+from ..numerics.text import field_text
 
 Arrays = dict[str, np.ndarray]
 DATA_VARIABLE = "KERNLETS_DATA"
@@ -48,6 +50,9 @@ class Split(NamedTuple):
     X_test: np.ndarray
     y_train: np.ndarray
     y_test: np.ndarray
+
+    def __repr__(self) -> str:
+        return field_text(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +91,11 @@ class Dataset:
     y_test: np.ndarray | None = None
     image_shape: tuple[int, ...] | None = None
     description: str = ""
+
+    __repr__ = field_text
+
+    def _repr_html_(self) -> str:
+        return data_portrait(self.X_train, self.image_shape, repr(self))
 
     def split(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..base.names import guess
 from ..config import options
+from ..numerics.text import field_text
 
 MAX_NAMES = 5  # names of columns in a message
 MAX_CHARACTERS = 60  # characters of a name in a message
@@ -60,6 +61,9 @@ class Table(NamedTuple):
     label_name: str | None = None
     text_columns: dict[str, list[str]] | None = None
     left_out: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return field_text(self)
 
     @property
     def class_names(self) -> list[str] | None:
@@ -124,7 +128,7 @@ def refuse_special(path: Path) -> None:
         raise DataFileError(path, "is not a regular file: save it as one, or remove it")
 
 
-def refuse_large(path: Path, n_bytes: int) -> None:
+def refuse_large(path: Path, n_bytes: int, remedy: str = "save less in it") -> None:
     """Raise if what is to be read takes more memory than the memory option.
 
     A small file may hold a lot: zeros compress well, and sparse matrices become dense.
@@ -134,7 +138,7 @@ def refuse_large(path: Path, n_bytes: int) -> None:
             path,
             f"takes {n_bytes / 2**20:.3g} MiB in memory, more than the memory option, "
             f"{options.memory / 2**20:.3g} MiB: raise it with --memory "
-            "(kernlets.options(memory=...)), or save less in it",
+            f"(kernlets.options(memory=...)), or {remedy}",
         )
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,15 @@ NO_CLASSES = ("__MACOSX", "__pycache__")
 NO_IMAGES = ("thumbs.db", "desktop.ini")
 PIXEL_BYTES = 8  # what a pixel takes while it is read: its channels, and a float
 #: Numbers of tags in TIFF files.
-BITS, PHOTOMETRIC, SAMPLE_FORMAT = 258, 262, 339
+BITS, PHOTOMETRIC, ORIENTATION, SAMPLE_FORMAT = 258, 262, 274, 339
 
 
 def read_folder(path: Path, request: Request) -> Table:
     """Read all images of a folder as float32 rows in [0, 1]; needs pillow.
 
     The names of the sub-folders are the labels. If there are no sub-folders with
-    images, those in the folder itself are read, without labels.
+    images, those in the folder itself are read, without labels. Images of several
+    sizes are resized to their median height and width, with a warning.
 
     Pixels are what one sees: images are turned as their EXIF data say, and transparent
     ones lie on white. White is the largest number of the type that the file has (255,
@@ -52,13 +54,12 @@ def read_folder(path: Path, request: Request) -> Table:
     optional_import("PIL", "images", path)
     files = _image_files(path)
     labelled = files[0].parent != path
-    X = np.empty((0,), dtype=np.float32)
+    size = request.size or _common_size(path, files)
+    shape = (*size, 3) if request.color else size
+    refuse_large(path, len(files) * 4 * prod(shape), "shrink images, --size 64x64")
+    X = np.empty((len(files), *shape), dtype=np.float32)
     for number, file in enumerate(files):
-        pixels = read_pixels(file, request.color, request.size)
-        if number == 0:
-            refuse_large(path, len(files) * pixels.nbytes)
-            X = np.empty((len(files), *pixels.shape), dtype=np.float32)
-        X[number] = _check_shape(file, pixels, X.shape[1:])
+        X[number] = read_pixels(file, request.color, size)
     has_labels = labelled and request.label is not False
     y = np.array([file.parent.name for file in files]) if has_labels else None
     names = [file.relative_to(path).as_posix() for file in files]
@@ -101,6 +102,39 @@ def _image_files(path: Path) -> list[Path]:
             stacklevel=2,
         )
     return files
+
+
+def _common_size(path: Path, files: list[Path]) -> tuple[int, int]:
+    """Return the height and width of all images, or the medians with a warning."""
+    sizes = [_upright_size(file) for file in files]
+    median_height, median_width = (
+        sorted(lengths)[len(lengths) // 2] for lengths in zip(*sizes, strict=True)
+    )
+    n_sizes = len(set(sizes))
+    if n_sizes > 1:
+        smallest, largest = (
+            size_in_pixels(choose(sizes, key=prod)) for choose in (min, max)
+        )
+        warnings.warn(
+            f"{path}: images have {n_sizes} sizes, the smallest {smallest}, the "
+            f"largest {largest}: all are resized to the median height and width, "
+            f"{size_in_pixels((median_height, median_width))}",
+            stacklevel=2,
+        )
+    return median_height, median_width
+
+
+def size_in_pixels(size: tuple[int, ...]) -> str:
+    """Return height and width in the form of the option ``--size``."""
+    return "x".join(map(str, size))
+
+
+def _upright_size(path: Path) -> tuple[int, int]:
+    """Return height and width of an image as one sees it, from the head of its file."""
+    with reading(path), open_picture(path) as image:
+        is_turned = image.getexif().get(ORIENTATION, 1) != 1
+        width, height = (turn_upright(image) if is_turned else image).size
+    return height, width
 
 
 def _other_names(folder: Path) -> list[str]:
@@ -250,13 +284,3 @@ class _DeepGrey:
         if self.transparent is not None:
             shares[pixels == self.transparent] = 1
         return shares
-
-
-def _check_shape(file: Path, pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    if pixels.shape != shape:
-        problem = f"has shape {pixels.shape}, the first image {shape}: "
-        problem += "make all images the same size or give "
-        raise DataFileError(
-            file, problem + "size=(height, width)", problem + "--size, e.g. 28x28"
-        )
-    return pixels

@@ -49,6 +49,21 @@ def random_patches(
     return view[tuple(corners)].reshape(len(numbers), -1)
 
 
+def average_scores(
+    scores: np.ndarray,  # one per patch, on the grid of patches
+    starts: list[np.ndarray],  # first pixels of patches along each axis
+    shape: tuple[int, ...],  # of a patch
+    image_shape: tuple[int, ...],
+) -> np.ndarray:
+    """Compute at each pixel the mean score of all patches that contain it, or 0."""
+    total, count = np.zeros(image_shape), np.zeros(image_shape)
+    for offset in np.ndindex(*shape):  # this pixel of all patches: indices are distinct
+        pixels = np.ix_(*(a + step for a, step in zip(starts, offset, strict=True)))
+        total[pixels] += scores
+        count[pixels] += 1
+    return total / np.maximum(count, 1)
+
+
 def as_array(image: Any) -> Any:
     """Return a picture as an array of NumPy or torch with its own type."""
     return image if is_torch(image) else np.asarray(image)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from html import escape
+from typing import Any
 
 
 def printable(text: object) -> str:
@@ -35,6 +37,24 @@ def markdown_text(text: object) -> str:
     '!\\[x\\](http\\://a.b) &lt;b&gt; n_components'
     """
     return MARKS.sub(r"\\\1", escape(printable(text), quote=False))
+
+
+def field_text(record: Any) -> str:
+    """Return the fields of a data class or named tuple, of arrays type and shape only.
+
+    It serves as ``__repr__``. Fields that are None or empty tuples are left out.
+    """
+    names = getattr(record, "_fields", None) or [f.name for f in fields(record)]
+    texts = []
+    for name in names:
+        value = getattr(record, name)
+        if hasattr(value, "shape") and hasattr(value, "dtype"):
+            is_text = getattr(value.dtype, "kind", "") in ("U", "O")
+            kind = "text" if is_text else value.dtype
+            texts.append(f"{name}=<{kind} {tuple(value.shape)}>")
+        elif value is not None and value != ():
+            texts.append(f"{name}={value!r}")
+    return f"{type(record).__name__}({', '.join(texts)})"
 
 
 def size_text(n_bytes: float) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.notebook import text_portrait
 from ..base.pipelines import last_step
 from ..base.row_names import row_name, row_names
 from ..contracts import Array
@@ -82,6 +83,16 @@ class OutlierExplanation:
     def order(self) -> np.ndarray:  # (p,)
         """Features by their share, the largest first."""
         return np.argsort(-self.contributions, kind="stable")
+
+    def __repr__(self) -> str:
+        kind = "outlier" if self.is_outlier else "normal"
+        return (
+            f"<OutlierExplanation: {kind}, score {self.score:.4g}, threshold "
+            f"{self.threshold:.4g}; {printable(self.brief())}>"
+        )
+
+    def _repr_html_(self) -> str:
+        return text_portrait(str(self))
 
     def __str__(self) -> str:
         kind = "outlier" if self.is_outlier else "normal"

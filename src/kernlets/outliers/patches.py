@@ -13,7 +13,13 @@ from ..base.constraints import AT_LEAST_1
 from ..base.estimator import Estimator
 from ..data.rows import map_rows
 from ..numerics.arrays import to_numpy
-from ..numerics.pixels import as_pixels, random_patches, window_starts, windows
+from ..numerics.pixels import (
+    as_pixels,
+    average_scores,
+    random_patches,
+    window_starts,
+    windows,
+)
 from ..numerics.random import generator
 from ..schema import Declared, Number, Part, Whole
 from .base import OutlierDetector, with_seed
@@ -184,18 +190,3 @@ class PatchOutlierDetector(Estimator):
                 "for channels; set patch_size, (50,) for series"
             )
         return pixels
-
-
-def average_scores(
-    scores: np.ndarray,  # one per patch, on the grid of patches
-    starts: list[np.ndarray],  # first pixels of patches along each axis
-    shape: tuple[int, ...],  # of a patch
-    image_shape: tuple[int, ...],
-) -> np.ndarray:
-    """Compute at each pixel the mean score of all patches that contain it."""
-    total, count = np.zeros(image_shape), np.zeros(image_shape)
-    for offset in np.ndindex(*shape):  # this pixel of all patches: indices are distinct
-        pixels = np.ix_(*(a + step for a, step in zip(starts, offset, strict=True)))
-        total[pixels] += scores
-        count[pixels] += 1
-    return total / count
