@@ -16,7 +16,14 @@ BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PYTEST := $(if $(THREADS),OMP_NUM_THREADS=$(THREADS) )$(BIN)/python -m pytest -q \
     $(if $(THREADS),--threads $(THREADS)) $(if $(filter random,$(ORDER)),--shuffle $(SEED))
-FAST = $(PYTEST) -n $(JOBS) -m "not slow"
+# Each process takes a row of tests, so that what a file prepares is prepared once, and
+# from the others when it has none left.
+PARALLEL := -n $(JOBS) --dist worksteal
+FAST = $(PYTEST) $(PARALLEL) -m "not slow"
+ROUNDING = $(shell grep -rlF --include='test_*.py' mark.rounding tests)
+
+# Tests start a hundred processes, none of which should compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Through the environment the pins reach pip's isolated build step as well.
 export PIP_CONSTRAINT := constraints.txt
@@ -40,7 +47,7 @@ test: .venv/.test ## install what the tests need, lint, check types, run the fas
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(FAST)
-	OPENBLAS_CORETYPE=Haswell $(PYTEST) -n $(JOBS) -m "rounding and not slow"
+	OPENBLAS_CORETYPE=Haswell $(PYTEST) $(PARALLEL) -m "rounding and not slow" $(ROUNDING)
 
 test-slow: .venv/.test ## run the tests that reproduce published numbers
 	$(PYTEST) -m slow
@@ -51,7 +58,7 @@ test-processors: .venv/.test ## run the fast tests as on older processors
 
 test-oldest: .venv-oldest/.test ## run the fast tests with the oldest versions allowed
 	NUMBA_CACHE_DIR=$(CURDIR)/.venv-oldest/numba .venv-oldest/bin/python -m pytest -q \
-	    -n $(JOBS) -m "not slow" --ignore=tests/website
+	    $(PARALLEL) -m "not slow" --ignore=tests/website
 
 fuzz: .venv/.test ## attack the library with random cases (SEED=0 MINUTES=20)
 	$(BIN)/python -m fuzz --seed $(SEED) --minutes $(MINUTES) --jobs $(JOBS)
