@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernlets import (
     KSVD,
     MOD,
+    AutoDictionaryClassifier,
     BudgetKernelDL,
     DKSVDClassifier,
     FDDLClassifier,
@@ -72,9 +73,15 @@ def expected_failures(estimator):
     return {WEIGHTS.format(kind): reason for kind in kinds}
 
 
+def checked(Estimator):
+    """With its default parameters, but a search that ends soon."""
+    few = {"max_candidates": 4} if Estimator is AutoDictionaryClassifier else {}
+    return Estimator(**few)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")  # small classes in the checks' data
 @parametrize_with_checks(
-    [Estimator() for Estimator in registry.estimators()],
+    [checked(Estimator) for Estimator in registry.estimators()],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_checks(estimator, check):

@@ -30,9 +30,10 @@ def blocks(section):
 
 @pytest.fixture
 def copy(tmp_path):
-    for folder, unused in {"src": (), "tests": ("papers",)}.items():
-        ignored = shutil.ignore_patterns("__pycache__", *unused)
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
+    """A copy of the library, with the loops that Numba has compiled, and its tests."""
+    shutil.copytree(ROOT / "src", tmp_path / "src")
+    ignored = shutil.ignore_patterns("__pycache__", "papers")
+    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("docs", "examples"):
