@@ -563,6 +563,11 @@ def _fit_answers(model: Any, data: Data, methods: tuple[str, ...] = METHODS) -> 
     return of_other_fit(model, answers(fitted(model, data), data.new, methods))
 
 
+def _signed_answers(model: Any, data: Data) -> Answers:
+    """The same of rows in their order, which decides the signs of eigenvectors."""
+    return answers(fitted(model, data), data.new)
+
+
 def _start_answers(
     model: Any, data: Data, methods: tuple[str, ...] = METHODS
 ) -> Answers:
@@ -1104,12 +1109,12 @@ def layouts(model: Any, data: Data) -> None:
     for name in _views(data.X):
 
         def fitted_to_view(d: Data, name: str = name) -> Answers:
-            return _fit_answers(model, replace(d, X=_views(d.X)[name]))
+            return _signed_answers(model, replace(d, X=_views(d.X)[name]))
 
         def view_answered(d: Data, name: str = name) -> Answers:
             return answers(fit.fitted, _views(d.new)[name])
 
-        compare(partial(_fit_answers, model), fitted_to_view, data)
+        compare(partial(_signed_answers, model), fitted_to_view, data)
         compare(fit, view_answered, data)
 
 
@@ -1123,12 +1128,12 @@ def sparse_rows(model: Any, data: Data) -> None:
     for make in (sparse.csr_array, sparse.csc_matrix):
 
         def fitted_to_sparse(d: Data, make: Any = make) -> Answers:
-            return _fit_answers(model, replace(d, X=make(d.X), new=make(d.new)))
+            return _signed_answers(model, replace(d, X=make(d.X), new=make(d.new)))
 
         def sparse_answered(d: Data, make: Any = make) -> Answers:
             return answers(fit.fitted, make(d.new))
 
-        compare(partial(_fit_answers, model), fitted_to_sparse, data)
+        compare(partial(_signed_answers, model), fitted_to_sparse, data)
         compare(fit, sparse_answered, data)
 
 
@@ -1218,10 +1223,10 @@ def containers_of_fitted_rows(model: Any, data: Data) -> None:
 
             def fitted_to(d: Data, name: str = name) -> Answers:
                 rows = _containers(d.X, Path(folder))[name]
-                return _fit_answers(model, replace(d, X=rows))
+                return _signed_answers(model, replace(d, X=rows))
 
             if name not in IN_PARTS or (not draws and _is_answered(fitted_to, data)):
-                compare(partial(_fit_answers, model), fitted_to, data)
+                compare(partial(_signed_answers, model), fitted_to, data)
 
 
 def _is_answered(fitted_to: Callable[[Data], Answers], data: Data) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 
-from kernlets import RBF, KernelRidgeClassifier, datasets, load, options, save
+from kernlets import RBF, KernelRidgeClassifier, Sigmoid, datasets, load, options, save
 from kernlets.classifiers import kernel_ridge
 from kernlets.classifiers.kernel_ridge import leave_one_out
 
@@ -106,3 +107,31 @@ def test_files(digits, tmp_path):
     loaded = load(tmp_path / "ridge.kernlets")
     expected = model.predict_proba(digits.X_test)
     np.testing.assert_array_equal(loaded.predict_proba(digits.X_test), expected)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "poly:2,coef0=1", "sigmoid"])
+@pytest.mark.parametrize("n_landmarks", [None, 66])
+def test_float32_has_the_scores_of_float64(kernel, n_landmarks, rng):
+    """Rounding errors make the smallest eigenvalues of K negative."""
+    X = np.round(rng.standard_normal((200, 3)), 2)[rng.integers(0, 120, 200)]
+    y = (X[:, 0] + X[:, 1] ** 2 + rng.standard_normal(200) > 1).astype(int)
+    double = KernelRidgeClassifier(kernel, n_landmarks=n_landmarks, random_state=0)
+    single = clone(double).fit(X.astype(np.float32), y)
+    found = single.decision_function(X.astype(np.float32))
+    expected = double.fit(X, y).decision_function(X)
+    np.testing.assert_allclose(found, expected, atol=0.01 * np.abs(expected).max())
+
+
+def test_kernels_that_are_not_definite(rng):
+    X, y = rng.standard_normal((60, 3)), np.arange(60) % 2
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        KernelRidgeClassifier("precomputed").fit(-distances, y)
+    with pytest.raises(ValueError, match="not symmetric"):
+        KernelRidgeClassifier("precomputed").fit(np.abs(X @ rng.random((3, 60))), y)
+    indefinite = Sigmoid(scale=5.0, coef0=-3.0)
+    model = KernelRidgeClassifier(indefinite).fit(X, y)
+    lowest = float(np.linalg.eigvalsh(model.kernel_(X))[0])
+    assert lowest < -0.1 and model.alpha_ > -lowest
+    with pytest.raises(ValueError, match=r"alpha=0\.001 is too small.*Set alpha to"):
+        KernelRidgeClassifier(indefinite, alpha=0.001).fit(X, y)

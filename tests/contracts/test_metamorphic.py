@@ -11,6 +11,7 @@ from kernlets import (
     Anchors,
     BudgetKernelDL,
     KernelKSVD,
+    KernelRidgeClassifier,
     NystroemMap,
     OnlineDictionary,
     ReducedKernelDL,
@@ -49,8 +50,17 @@ MODELS = {
         KernelKSVD("rational_quadratic", **SHORT)
     ),
     "SRC open": SRCClassifier("rbf", 3),
+    "Ridge of few": KernelRidgeClassifier(
+        "poly:2,coef0=1", n_landmarks=30, random_state=0
+    ),
     "Budget open": BudgetKernelDL("rbf", 6, max_iter=1, budget=9, random_state=0),
     "Reduced open": ReducedKernelDL("rbf", **SHORT, anchors=8),
+    "Residual reduced": ResidualClassifier(
+        ReducedKernelDL(KERNEL, 3, max_iter=1, anchors=4, random_state=0)
+    ),
+    "Residual budget": ResidualClassifier(
+        BudgetKernelDL(KERNEL, 6, max_iter=1, budget=9, random_state=0)
+    ),
     "Nystroem few": NystroemMap(
         "poly:2", n_landmarks=0.5, n_components=0.9, random_state=0
     ),

@@ -32,6 +32,7 @@ from kernlets import (
     ReducedKernelDL,
     ResidualClassifier,
     Schedule,
+    UnitNorm,
     load,
     registry,
     save,
@@ -306,3 +307,12 @@ def test_weights_and_rates_at_the_ends_of_their_range(rng):
     assert np.isfinite(model.components_).all()
     with pytest.raises(ValueError, match="needs at least inf calibration rows"):
         DictionaryOutlierDetector(alpha=1e-320).fit(X)
+
+
+@pytest.mark.parametrize("Estimator", [ResidualClassifier, DictionaryImputer])
+@pytest.mark.parametrize("learner", [make_pipeline(UnitNorm(), KSVD(4)), KSVD])
+def test_a_learner_alone_is_refused_as_pipeline_or_class(Estimator, learner, rng):
+    X, y = rng.standard_normal((20, 3)), np.arange(20) % 2
+    words = r"'learner' .* \(put other steps of a pipeline in front\)"
+    with pytest.raises(ValueError, match=words):
+        Estimator(learner).fit(X, y)

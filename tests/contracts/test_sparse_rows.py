@@ -29,6 +29,7 @@ from kernlets import (
     options,
     registry,
 )
+from kernlets.learners import LEARNERS
 
 from .models import INSTANCES, fitted, labels, samples
 
@@ -121,11 +122,17 @@ def test_only_what_works_through_a_kernel_takes_sparse_rows(Estimator):
     assert tags.sparse == (Estimator.__name__ in takes_sparse)
 
 
-def test_a_classifier_takes_the_rows_that_its_learner_takes(X):
-    learner = KernelKSVD(n_components=4, n_nonzero_coefs=2, max_iter=1, random_state=0)
-    model = ResidualClassifier(learner).fit(sparse.csr_array(X), labels())
-    assert get_tags(model).input_tags.sparse
-    assert model.predict(sparse.coo_matrix(X)).shape == labels().shape
+@pytest.mark.parametrize("Learner", LEARNERS.values())
+def test_a_classifier_takes_the_rows_that_its_learner_takes(Learner, X):
+    learner = Learner(n_components=4, n_nonzero_coefs=2, max_iter=1, random_state=0)
+    model, rows = ResidualClassifier(learner), sparse.csr_array(X)
+    assert get_tags(model).input_tags == get_tags(learner).input_tags
+    if get_tags(learner).input_tags.sparse:
+        model.fit(rows, labels())
+        assert model.predict(sparse.coo_matrix(X)).shape == labels().shape
+    else:
+        with pytest.raises(TypeError, match=ADVICE.format("ResidualClassifier")):
+            model.fit(rows, labels())
 
 
 @pytest.mark.parametrize("name", sorted(INSTANCES.keys() - TAKE_SPARSE))

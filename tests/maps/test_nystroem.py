@@ -466,3 +466,18 @@ def test_randomized_solver_on_mnist(shared_data):
         F = virtual.set_params(random_state=0).fit(train).transform(test)
         errors[solver] = np.linalg.norm(K - product(F))
     assert errors["randomized"] < 1.01 * errors["full"]
+
+
+def test_features_do_not_depend_on_the_signs_that_lapack_chooses(rng, monkeypatch):
+    X = np.concatenate([rows := rng.standard_normal((12, 4)), -rows])  # equal entries
+    expected = NystroemMap("poly:2,coef0=1", n_landmarks=1.0).fit_transform(X)
+    eigh = np.linalg.eigh
+
+    def flipped_eigh(matrix):
+        values, vectors = eigh(matrix)
+        return values, vectors * rng.choice([-1, 1], len(values))
+
+    monkeypatch.setattr(np.linalg, "eigh", flipped_eigh)
+    for _ in range(4):
+        found = NystroemMap("poly:2,coef0=1", n_landmarks=1.0).fit_transform(X)
+        np.testing.assert_array_equal(found, expected)

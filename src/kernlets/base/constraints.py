@@ -45,6 +45,16 @@ class Final(HasMethods):
         return not isinstance(final, type) and super().is_satisfied_by(final)
 
 
+class Single(HasMethods):
+    """An estimator with these methods, not a pipeline."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, type) and super().is_satisfied_by(val)
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (put other steps of a pipeline in front)"
+
+
 AT_LEAST_1 = Interval(Integral, 1, None, closed="left")
 AT_LEAST_0 = Interval(Integral, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -53,6 +63,8 @@ SHARE = Interval(Real, 0, 1, closed="right")
 """Above 0, at most 1."""
 LEARNER = Final(["fit", "reconstruction_error"])
 """A dictionary learner, or a pipeline that ends in one."""
+SINGLE_LEARNER = Single(["fit", "reconstruction_error"])
+"""A dictionary learner itself."""
 TRANSFORMER = Final(["fit", "transform"])
 """An estimator that needs no labels, not a kernel or a coder."""
 
@@ -67,6 +79,7 @@ __all__ = [
     "POSITIVE",
     "SAMPLES",
     "SHARE",
+    "SINGLE_LEARNER",
     "TRANSFORMER",
     "HasMethods",
     "Interval",

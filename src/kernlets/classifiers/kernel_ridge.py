@@ -17,6 +17,7 @@ from ..data.limits import memory_limit
 from ..data.rows import apply_to_rows, load_row_subset, map_rows, sum_rows
 from ..data.samples import float_like
 from ..kernels import Kernel, kernel_or_class, resolve
+from ..kernels.indefinite import check_symmetric, refuse_negative, rounding
 from ..kernels.samples import check_samples, describe_input
 from ..numerics.arrays import (
     as_like,
@@ -45,6 +46,7 @@ class LeaveOneOut(NamedTuple):
     """A penalty and the scores of each row by the model without that row."""
 
     alpha: float
+    deficit: float  # δ, for which K(Z, Z) + δI is positive definite
     kernel: Kernel
     scores: np.ndarray  # (n, C)
     error: float  # mean squared error of the scores
@@ -164,8 +166,12 @@ class KernelRidgeClassifier(ScoreVoting):
         # K, U, U² and what eigenvalues need, in float64
         n_searched = max(2, min(SEARCHED, isqrt(memory_limit(X) // (7 * 8))))
         rows = _random_rows(X, n_searched, rng)
+        n_anchors = self._n_anchors(X)
         best = min(
-            (leave_one_out(kernel, X, rows, Y[rows], self.alpha) for kernel in kernels),
+            [
+                leave_one_out(kernel, X, rows, Y[rows], self.alpha, n_anchors)
+                for kernel in kernels
+            ],
             key=lambda result: result.error,
         )
         self.kernel_, self.alpha_ = best.kernel, best.alpha
@@ -175,7 +181,7 @@ class KernelRidgeClassifier(ScoreVoting):
         self.temperature_ = _likeliest_temperature(scores, hits)
 
         # A = (K + αI)⁻¹ (Y − π), or (CᵀC + αW)⁻¹ Cᵀ(Y − π)
-        anchor_rows = _random_rows(X, self._n_anchors(X), rng)
+        anchor_rows = _random_rows(X, n_anchors, rng)
         has_all = len(anchor_rows) == X.shape[0]
         if has_all:
             samples, anchors = X, self.kernel_.take(X, index_like(anchor_rows, X))
@@ -183,10 +189,12 @@ class KernelRidgeClassifier(ScoreVoting):
             samples, anchors = _take_with_anchors(self.kernel_, X, anchor_rows)
         W = _host_matrix(self.kernel_, samples, anchors)
         if has_all:
+            self._check_penalty(best.deficit)
             W[np.diag_indices_from(W)] += self.alpha_
             A = _solve(W, Y)
         else:
             CtC, CtY = _normal_equations(self.kernel_, X, anchors, Y)
+            W[np.diag_indices_from(W)] += best.deficit
             W *= self.alpha_
             CtC += W
             CtC[np.diag_indices_from(CtC)] += eps(CtC) * np.trace(CtC)
@@ -203,6 +211,16 @@ class KernelRidgeClassifier(ScoreVoting):
             return clipped("n_landmarks", int(self.n_landmarks), n, "samples")
         most = isqrt(memory_limit(X) // 24)  # a matrix in float64, and copies of parts
         return n if n <= min(MAX_ROWS, most) else min(N_LANDMARKS, most, n)
+
+    def _check_penalty(self, least: float) -> None:
+        """Raise if K + αI need not be definite."""
+        if self.alpha_ < least:
+            raise ValueError(
+                f"alpha={self.alpha_:.3g} is too small here: the kernel matrix has "
+                "negative eigenvalues, by rounding or because the kernel is not "
+                f"positive semi-definite. Set alpha to {least:.3g} or more, or pass "
+                "float64"
+            )
 
     def _scores(self, X: Any) -> Array:  # (n, C)
         check_is_fitted(self)
@@ -237,22 +255,35 @@ def leave_one_out(
     rows: np.ndarray,
     Y: np.ndarray,  # (n, C)
     alpha: float | None,
+    n_anchors: int = 0,
 ) -> LeaveOneOut:
     """Return the penalty of the least leave-one-out error, and its scores.
 
     With K = U Λ Uᵀ and H = U (Λ + αI)⁻¹ Uᵀ row i misses its target by (HY)ᵢ / Hᵢᵢ.
+    Negative eigenvalues are rounding errors, unless the kernel says that it is
+    indefinite, and penalties to choose from are twice those of all anchors or more.
     """
     K = _host_matrix(kernel, *_take_with_anchors(kernel, X, rows))
+    check_symmetric(K)
     with threads_if_large(len(K)):
         values, U = np.linalg.eigh(K)
+    if kernel.psd:
+        tolerance, where = rounding(K, float_like(X)), f"{len(K)} samples"
+        refuse_negative(float(values[0]), float(values[-1]), tolerance, where)
+    deficit = 2 * max(-float(values[0]), 0.0) * max(n_anchors / len(K), 1.0)
     mean_energy = float(np.trace(K)) / len(K) or 1.0
     projected, squares = U.T @ Y, U * U
-    results = []
-    for penalty in [alpha] if alpha is not None else ALPHAS * mean_energy:
-        shrinkage = 1 / (np.clip(values, 0, None) + penalty)
-        misses = U @ (shrinkage[:, None] * projected) / (squares @ shrinkage)[:, None]
-        error = float(np.mean(misses * misses))
-        results.append(LeaveOneOut(float(penalty), kernel, Y - misses, error))
+    precision, results = eps(as_like(0.0, float_like(X))), []
+    penalties = np.maximum(ALPHAS * mean_energy, deficit)
+    for penalty in penalties if alpha is None else [alpha]:
+        shrinkage = 1 / (np.maximum(values, -penalty / 2) + penalty)
+        A = U @ (shrinkage[:, None] * projected)
+        misses = A / (squares @ shrinkage)[:, None]
+        # new kernel values are rounded, and large coefficients add up the errors
+        rounding_errors = precision * mean_energy * np.linalg.norm(A, axis=0)
+        error = float(np.mean(misses * misses) + np.mean(rounding_errors**2))
+        scores = Y - misses
+        results.append(LeaveOneOut(float(penalty), deficit, kernel, scores, error))
     return min(results, key=lambda result: result.error)
 
 

@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
-from ..base.constraints import LEARNER
+from ..base.constraints import SINGLE_LEARNER
 from ..base.estimator import check_fitted
 from ..coders.encoding import encode_block, encode_complete
 from ..contracts import Array, Dictionary, SparseCoder, SparseCodes
 from ..data.missing import has_missing
 from ..data.rows import apply_to_rows, map_rows, n_columns
 from ..data.stream import apply_to_blocks
-from ..kernels import Precomputed, kernel_or_class
-from ..kernels.samples import describe_input
+from ..kernels import Precomputed
 from ..learners import KSVD
 from ..learners.base import DictionaryLearner
 from ..loops.codes import side_by_side
@@ -121,7 +121,7 @@ class ResidualClassifier(ResidualProbabilities):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [LEARNER, None],
+        "learner": [SINGLE_LEARNER, None],
         "random_state": ["random_state", np.random.Generator],
     }
 
@@ -303,8 +303,11 @@ class ResidualClassifier(ResidualProbabilities):
         return KSVD() if self.learner is None else self.learner
 
     def __sklearn_tags__(self) -> Any:
-        kernel = kernel_or_class(getattr(self.learner, "kernel", None))
-        return describe_input(super().__sklearn_tags__(), kernel, allow_nan=True)
+        tags = super().__sklearn_tags__()
+        learner = self._learner()
+        if isinstance(learner, BaseEstimator):
+            tags.input_tags = get_tags(learner).input_tags
+        return tags
 
 
 def _shortened(learner: Any) -> Any:

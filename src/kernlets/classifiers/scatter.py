@@ -14,7 +14,14 @@ import numpy as np
 
 from ..contracts import Array
 from ..data.rows import sum_rows
-from ..numerics.arrays import as_like, double, group_sums, namespace, row_norms
+from ..numerics.arrays import (
+    as_like,
+    double,
+    group_sums,
+    namespace,
+    row_norms,
+    with_fixed_signs,
+)
 from ..numerics.scaling import quiet
 from ..schema import Declared, Floats
 
@@ -158,5 +165,6 @@ def fisher_directions(
     values, vectors = xp.linalg.eigh(B @ S_w_inv_Bt)
     # The weighted offsets sum to zero, so the first eigenvalue is a rounding error.
     n_zero = max(1, int((values <= 1e-9 * values[-1]).sum()))
+    vectors = with_fixed_signs(vectors)
     directions = (S_w_inv_Bt @ vectors[:, n_zero:]) / xp.sqrt(values[n_zero:])
     return as_like(xp.flip(directions, axis=1).T, F), float(values[n_zero:].sum())

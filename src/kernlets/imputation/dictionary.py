@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import schema
-from ..base.constraints import AT_LEAST_1, LEARNER, NOT_NEGATIVE
+from ..base.constraints import AT_LEAST_1, NOT_NEGATIVE, SINGLE_LEARNER
 from ..base.estimator import Estimator
 from ..contracts import Array
 from ..data.check import check_rows
@@ -93,7 +93,7 @@ class DictionaryImputer(OneToOneFeatureMixin, TransformerMixin, Estimator):
     _fills_missing = True  # `transform` returns no missing entries
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learner": [LEARNER, None],
+        "learner": [SINGLE_LEARNER, None],
         "kernel": [str, Kernel, callable, None],
         "n_neighbors": [AT_LEAST_1],
         "ridge": [NOT_NEGATIVE],

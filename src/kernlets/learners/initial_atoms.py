@@ -21,6 +21,7 @@ from ..numerics.arrays import (
     row_norms,
     scalers_for,
     to_numpy,
+    with_fixed_signs,
 )
 from ..numerics.scaling import (
     all_finite,
@@ -190,18 +191,11 @@ def from_svd(
     eigenvalues, eigenvectors = xp.linalg.eigh(gram)
     rank = int((eigenvalues > eigenvalues[-1] * (X.shape[1] * 1e-6)).sum())
     n_vectors = min(rank, n_components)
-    leading = _fix_signs(xp.flip(eigenvectors, axis=1)[:, :n_vectors].T)
+    leading = with_fixed_signs(xp.flip(eigenvectors, axis=1)[:, :n_vectors]).T
     if n_vectors == n_components:
         return leading
     samples = from_samples(X, n_components - n_vectors, rng, weights, n_vectors)
     return xp.concat([leading, samples])
-
-
-def _fix_signs(vectors: Array) -> Array:  # (m, p)
-    """Flip vectors, whose sign is arbitrary: their largest entry becomes positive."""
-    xp = namespace(vectors)
-    high, low = xp.max(vectors, axis=1), -xp.min(vectors, axis=1)
-    return xp.where((high >= low)[:, None], vectors, -vectors)
 
 
 def _gram(X: Any, weights: Weights) -> Array:  # (n, p) -> (p, p)

@@ -17,7 +17,7 @@ from ..kernels import Intersection, Kernel, kernel_or_class, resolve
 from ..kernels.histogram import AdditiveChi2, harmonic
 from ..kernels.samples import check_samples, describe_input
 from ..kernels.structured import Counting
-from ..numerics.arrays import as_like, double, namespace, to_numpy
+from ..numerics.arrays import as_like, double, namespace, to_numpy, with_fixed_signs
 from ..schema import Declared, Digests, Floats, Part
 from .base import FeatureMap
 
@@ -225,6 +225,7 @@ def _inverse_root(W: np.ndarray) -> np.ndarray:  # (m, m) -> (m, r)
     if not len(W):
         return np.zeros((0, 0))
     values, vectors = np.linalg.eigh((W + W.T) / 2)
+    vectors = with_fixed_signs(vectors)
     is_above_rounding = values > RELATIVE * values[-1]
     return vectors[:, is_above_rounding] / np.sqrt(values[is_above_rounding])
 

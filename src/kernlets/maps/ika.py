@@ -37,6 +37,7 @@ from ..numerics.arrays import (
     is_array,
     namespace,
     to_numpy,
+    with_fixed_signs,
 )
 from ..numerics.random import generator
 from ..numerics.scaling import check_range, least_energy, lengths, quiet
@@ -202,7 +203,8 @@ class IKAMap(LandmarkMap):
         self.eigenvalues_ = as_like(lambdas[:m], B)
 
         # ψ(x) = (√λᵢ Σⱼ vᵢⱼ bⱼ(x))ᵢ, and its error on at most 2048 rows of the sample
-        self.projection_ = as_like(R @ (u[:, :m] * (S * lambdas[:m]) ** 0.5), B)
+        projection = R @ (u[:, :m] * (S * lambdas[:m]) ** 0.5)
+        self.projection_ = as_like(with_fixed_signs(projection), B)
         indices = index_like(evenly_spaced_rows(S), B)
         F = B[indices] @ self.projection_
         self.kernel_error_ = trace_error(sample.energies[indices], F)

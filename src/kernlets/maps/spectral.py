@@ -23,6 +23,7 @@ from ..numerics.arrays import (
     namespace,
     row_norms,
     to_numpy,
+    with_fixed_signs,
     zeros,
 )
 from ..numerics.products import cross, matmul
@@ -37,7 +38,7 @@ ILL = 1e-5  # smallest ratio of pivots with which Cholesky factors are trusted
 class Eigenpairs(NamedTuple):
     """Eigenpairs of a symmetric matrix, largest first, and its lowest eigenvalue.
 
-    Of a Krylov space it is the lowest Ritz value.
+    Of a Krylov space it is the lowest Ritz value. The signs of vectors are fixed.
     """
 
     values: Array  # (k,) float64
@@ -48,7 +49,7 @@ class Eigenpairs(NamedTuple):
 def all_eigenpairs(W: Array) -> Eigenpairs:  # (c, c)
     """Compute all eigenpairs of W in float64."""
     values, vectors = _eigh(double(W))
-    return Eigenpairs(values, vectors, float(values[-1]))
+    return Eigenpairs(values, with_fixed_signs(vectors), float(values[-1]))
 
 
 def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs:
@@ -71,7 +72,7 @@ def leading_eigenpairs(W: Array, k: int, rng: np.random.Generator) -> Eigenpairs
         return _leading(all_eigenpairs(W), k)
     values, vectors = _eigh(projected)
     ritz_vectors = matmul(basis, as_like(vectors[:, :k], basis))
-    return Eigenpairs(values[:k], ritz_vectors, float(values[-1]))
+    return Eigenpairs(values[:k], with_fixed_signs(ritz_vectors), float(values[-1]))
 
 
 def block_size(k: int) -> int:

@@ -213,6 +213,21 @@ def diagonal(M: Array) -> Array:  # (n,)
     return M.diagonal() if is_torch(M) else np.diagonal(M)
 
 
+def with_fixed_signs(vectors: Array) -> Array:  # (n, k)
+    """Flip columns, whose signs are arbitrary, so that libraries and machines agree.
+
+    The first entry that is at least 0.999 times the largest, in magnitude, becomes
+    positive.
+    """
+    xp = namespace(vectors)
+    magnitudes = xp.abs(vectors)
+    is_large = magnitudes >= 0.999 * xp.max(magnitudes, axis=0)
+    first_large = xp.argmax(xp.astype(is_large, xp.int8), axis=0)
+    columns = index_like(np.arange(vectors.shape[1]), vectors)
+    is_negative = vectors[first_large, columns] < 0
+    return xp.where(is_negative, -vectors, vectors)
+
+
 def cholesky_or_none(M: Array) -> Array | None:  # (n, n)
     """Return the Cholesky factor, or None for a matrix that is not definite."""
     try:
