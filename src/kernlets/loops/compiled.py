@@ -24,7 +24,7 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 
-from .table import import_lock
+from .import_lock import import_lock
 
 REMEDY = "Set NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to."
 

@@ -9,8 +9,6 @@ bounds, so the shapes are checked here. Twins are imported when they are first c
 from __future__ import annotations
 
 import importlib
-import os
-import threading
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -21,21 +19,12 @@ from ..config import current_settings
 from ..contracts import Array
 from ..numerics.arrays import is_torch, numpy_dtype
 from .budget import reference as budget_reference
+from .import_lock import import_lock
 from .kernels import reference as kernels_reference
 from .kernels.layout import LANES, GroupedSeries, Series, Waves
 from .lasso import reference as lasso_reference
 from .omp import reference as omp_reference
 from .updates import reference as updates_reference
-
-# A process is forked when no thread imports loops. Otherwise the child would have half
-# of a module, and would wait forever for the thread that imported it.
-import_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=import_lock.acquire,
-        after_in_parent=import_lock.release,
-        after_in_child=import_lock.release,
-    )
 
 MANY_ATOMS = 2**15  # a Gram matrix of more takes gigabytes
 P = ParamSpec("P")
