@@ -15,7 +15,7 @@ from .figures import draw
 from .findings import Findings
 from .spec import BEST_RIVAL
 from .summary import papers_table
-from .text import HEADER, anchor, cells, claim_cells, matrix, verdict_of
+from .text import anchor, cells, claim_cells, matrix, page_table, verdict_of
 from .unreproduced import UNREPRODUCED, unreproduced_page
 from .verdicts import Row
 
@@ -159,7 +159,7 @@ def _section(found: Findings) -> Iterator[str]:
         yield ""
     if found.compared:
         rows = [_compared(found, row) for row in found.compared]
-        yield Table((*HEADER, "note"), rows).filled().markdown()
+        yield page_table(rows)
         yield ""
     yield from _claims(found)
     yield from _all_numbers(found)
@@ -184,7 +184,7 @@ def _compared(found: Findings, row: Row) -> tuple[str, ...]:
 def _claims(found: Findings) -> Iterator[str]:
     if found.claims:
         rows = [claim_cells(claim) for claim in found.claims]
-        yield Table(("claim of the paper", *HEADER[1:]), rows).filled().markdown()
+        yield page_table(rows, "claim of the paper")
         yield ""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.harness.tables import Table
@@ -25,6 +26,15 @@ HEADER = (
     "95 % interval",
     "rule",
     "verdict",
+)
+PAGE_HEADER = (
+    "",
+    "published",
+    "ours (seeds)",
+    "difference (95 % interval)",
+    "verdict",
+    "rule",
+    "note",
 )
 
 
@@ -91,6 +101,33 @@ def claim_cells(judged: Judged) -> tuple[str, ...]:
         between(found.interval, claim.digits),
         judged.rule,
         verdict,
+    )
+
+
+def page_table(lines: Sequence[tuple[str, ...]], first: str = "") -> str:
+    """Lines of `cells` or `claim_cells`, and a note, in columns that fit on a page.
+
+    The most frequent rule stands below the table.
+    """
+    rules = Counter(line[8] for line in lines if line[8])
+    usual = rules.most_common(1)[0][0] if rules else ""
+    table = Table((first, *PAGE_HEADER), [_page_line(line, usual) for line in lines])
+    text = table.filled().markdown()
+    return f"{text}\n\nRule, unless a line names another: {usual}." if usual else text
+
+
+def _page_line(line: tuple[str, ...], usual: str) -> tuple[str, ...]:
+    name, where, published, ours, deviation, seeds, difference, interval = line[:8]
+    rule, verdict, *note = line[8:]
+    return (
+        name,
+        where,
+        published,
+        f"{ours}{f' ± {deviation}' * bool(deviation)}{f' ({seeds})' * bool(seeds)}",
+        f"{difference} ({interval})" if interval else difference,
+        verdict,
+        "" if rule == usual else rule,
+        *(note or [""]),
     )
 
 

@@ -11,7 +11,7 @@ from .catalogue import PAPERS
 from .findings import Findings
 from .judge import UNDECIDED
 from .spec import Decider, entry
-from .text import HEADER, anchor, cells, claim_cells, place, spread
+from .text import anchor, cells, claim_cells, page_table, place, spread
 from .verdicts import MISSES
 
 UNREPRODUCED = "unreproduced.md"
@@ -54,7 +54,7 @@ def _misses(found: Findings, every: Sequence[Findings]) -> Iterator[str]:
     yield ""
     for decider in dict.fromkeys(each.decider for each in entries):
         lines = [each.line for each in entries if each.decider == decider]
-        yield Table(HEADER, lines).filled().markdown()
+        yield page_table(lines)
         yield ""
         yield f"{OPEN if decider is None else decider.text} ({link})"
         yield ""
@@ -94,12 +94,12 @@ def _shown(decider: Decider, where: Iterable[Findings]) -> Iterator[str]:
 
 def _undecided(found: Sequence[Findings]) -> Iterator[str]:
     lines = [
-        (each.exhibit.name, *line.line)
+        (f"{each.exhibit.name}: {line.line[0]}", *line.line[1:])
         for each in found
         for line in _entries(each, (UNDECIDED,))
     ]
     if lines:
         yield "## Undecided"
         yield ""
-        yield Table(("experiment", *HEADER), lines).filled().markdown()
+        yield page_table(lines)
         yield ""

@@ -37,7 +37,8 @@ fig, axes = plt.subplots(2, 5, figsize=(9, 4))
 gs = axes[0, 0].get_gridspec()
 for ax in axes[:, 0]:
     ax.remove()
-plotting.show_atoms(model.patches_, ax=fig.add_subplot(gs[:, 0]), n_atoms=96)
+axis = fig.add_subplot(gs[:, 0])
+plotting.show_atoms(model.patches_, (3, 3), axis, n_atoms=96)
 for column, (name, rows) in zip(axes[:, 1:].T, damaged.items(), strict=True):
     restored = model.restorer_.transform(rows[3:4])
     for ax, image in zip(column, (rows[3], restored[0]), strict=True):
@@ -48,9 +49,10 @@ fig.tight_layout()
 plt.show()
 
 # %%
-# **What one sees.** Left: the atoms are edges, corners and spots. Right: one digit,
-# whole and damaged in three ways, with the predicted label above; below, as it is
-# restored before it is labelled. Whole digits stay as they are.
+# **What one sees.** Left: atoms of 3 x 3 pixels. Right: one digit, whole and damaged in
+# three ways, with the predicted label above; below, as it is restored before it is
+# labelled. Zeros are harder than missing pixels, because nothing tells which of them
+# are damage: this digit is read wrongly then.
 #
 # **What to change.** ``PatchDictionaryMap`` has the size of patches, the number of
 # atoms and the grid of regions; ``robust=False`` leaves the second read-out out and

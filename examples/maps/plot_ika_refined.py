@@ -65,7 +65,8 @@ ax.set_axis_off()
 plt.show()
 
 # %%
-# **What one sees.** The refined filters look like edges and bars of all directions.
+# **What one sees.** In whitened coordinates most filters are one bright or dark spot,
+# and no two are alike.
 #
 # **What to change.** ``refine_filters``: most of the gain comes with the first ten
 # steps.

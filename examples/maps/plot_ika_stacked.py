@@ -107,7 +107,7 @@ for name, (n_features, accuracy) in results.items():
 
 figure, ax = plt.subplots(figsize=(5, 2.5), layout="constrained")
 ax.barh(list(results)[::-1], [100 * r[1] for r in results.values()][::-1], color="0.6")
-ax.set(xlabel="accuracy (%)", xlim=(90, 100))
+ax.set(xlabel="accuracy (%)", xlim=(80, 100))
 plt.show()
 
 # %%

@@ -83,9 +83,10 @@ plotting.plot_outlier(heart.explain(window[None])[0], new_axes(), series=True)
 plt.show()
 
 # %%
-# **What one sees.** A red pixel makes the eight unlike a three: those that close the
-# two loops on the left. In the table, height and weight share the blame, although each
-# of them is usual alone. In the series the bump stands out, and the rest hardly counts.
+# **What one sees.** First the eight, then a usual three near it, then the share of each
+# pixel in the score. One pixel, which is blank in nearly all threes, has most of it. In
+# the table, height and weight share the score, although each of them is usual alone. In
+# the series the bump stands out, and the rest hardly counts.
 #
 # **What to change.** ``alpha``: with 0.2 more eights are found, and more threes are
 # false alarms. More normal rows make the threshold steadier from one split to the next.

@@ -65,10 +65,10 @@ for axis, (name, detector) in zip(axes, detectors.items(), strict=True):
 plt.show()
 
 # %%
-# **What one sees.** Two linear atoms cover the plane, so that the first score only
-# depends on the direction. The default follows the two arcs. One dictionary with a
-# narrow kernel follows them closer still, because its kernel was chosen for this
-# picture.
+# **What one sees.** One of two linear atoms represents every sample along its
+# direction, near or far: the light bands are straight. The default follows the two
+# arcs. One dictionary with a narrow kernel follows them closer still; its kernel was
+# chosen for this picture.
 #
 # **What to change.** ``contamination``, the share of samples that are marked, and the
-# width in ``"rbf:0.3"``: with 3 the last detector becomes as blind as the first.
+# width in ``"rbf:0.3"``: a wide kernel behaves like the linear dictionary.

@@ -93,7 +93,8 @@ plt.show()
 # %%
 # **What one sees.** Neighbourhoods tell the three kinds apart. Lengths of shortest
 # paths are a poor clue here, little better than guessing one of three. The unusual
-# graphs have more shortcuts, longer branches or more pieces than others of their kind.
+# random graph has many more edges than the usual ones; unusual rings and trees differ
+# less.
 #
 # **What to change.** ``WeisfeilerLehman(3)``: with 1 the kernel counts degrees only.
 # Labels that mean something: pass ``(adjacency, labels)``.

@@ -71,7 +71,7 @@ for name, share in zip(model.classes_, model.predict_proba(new).T, strict=True):
     left += share
 axes.invert_yaxis()
 axes.set(xlabel="probability", xlim=(0, 1))
-axes.legend(loc="lower left")
+figure.legend(loc="outside upper center", ncols=3)
 plt.show()
 
 # %%

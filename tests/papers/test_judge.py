@@ -540,9 +540,9 @@ def test_misses_are_listed_with_what_decides_them(monkeypatch):
     missed = unreproduced_page([judged(fitted, groups[0])])
     assert "worse: missed although its width was fitted to it" in missed
     first, second = page.index("The rival shows it."), page.index(OPEN)
-    assert "| ours | 1 | 90.00 | 80.00 |" in page[:first]
+    assert "| ours | 1 | 90.00 | 80.00 ± 0.79 (" in page[:first]
     assert "| rival | 1 | 99.00 ± 0.79 |" in page[first:second]
-    assert "| rival | 1 | 90.00 | 99.00 |" in page[first:second]
+    assert "| rival | 1 | 90.00 | 99.00 ± 0.79 (" in page[first:second]
     good = unreproduced_page([judged(exhibit(), runs("ours", 1, around(90.0)))])
     assert "toy/table" not in good
     few = unreproduced_page([judged(exhibit(), runs("ours", 1, [90.0]))])

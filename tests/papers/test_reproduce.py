@@ -439,13 +439,16 @@ def test_pages_have_numbers_deviations_and_figures(tmp_path, monkeypatch):
     monkeypatch.setitem(PAPERS, "toy", "Toys")
     index = pages.write_pages([drawn_toy()], {}, tmp_path)
     page = (tmp_path / "toy.md").read_text()
-    line = "| a | 1 | 91.20 | 92.00 | 1.00 | 3 | +0.80 | -4.17 to +5.77 | paper: one"
+    line = "| a | 1 | 91.20 | 92.00 ± 1.00 (3) | +0.80 (-4.17 to +5.77) | reproduced |"
     assert line in page
+    assert "Rule, unless a line names another: paper: one" in page
     assert "| a | 92.00 ± 1.00 | 93.00 ± 1.00 | 2 |" in page
     assert "* Toys differ & vary." in page
     assert "12 of 24 runs, 12 s in all" in page
     assert (tmp_path / "figures" / "toy-table.svg").read_text().startswith("<svg")
-    assert "[toy/table](toy.md#toy-table) | A toy | 1 | 1 | 1 |" in index.read_text()
+    verdicts = "1 reproduced, 1 better, 1 holds"
+    assert f"(toy.md#toy-table) | A toy | {verdicts} |" in index.read_text()
+    assert "| 1 < 2 | holds | [toy/table](toy.md#toy-table) |" in index.read_text()
     assert '<a id="toy-table">' in page
     assert (tmp_path / pages.UNREPRODUCED).exists()
 
