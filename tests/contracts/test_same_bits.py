@@ -20,7 +20,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone, is_classifier
 from threadpoolctl import threadpool_info
 
-from kernlets import KSVD, options, registry
+from kernlets import KSVD, OMP, PatchDictionaryMap, options, registry
 from kernlets.numerics.threads import MIN_THREADED_ROWS, serial_blas
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -34,6 +34,7 @@ SETTINGS = {
 }
 QUICK = {"max_iter": 2, "random_state": 0, "n_components": 6, "n_landmarks": 50}
 QUICK |= {"max_candidates": 2, "n_atoms_per_class": 6}
+QUICK |= {"patches": PatchDictionaryMap(3, KSVD(6, coder=OMP(1), max_iter=1), grid=2)}
 CHOOSES_BY_EIGENVALUES = ("ImageClassifier", "KernelRidgeClassifier")  # in n³ each
 
 
@@ -89,7 +90,7 @@ def needs_matrix(Estimator: type) -> bool:
 
 def n_rows(Estimator: type) -> int:
     if Estimator.__name__ in CHOOSES_BY_EIGENVALUES:
-        return 400
+        return 250
     return MIN_THREADED_ROWS - 100 if needs_matrix(Estimator) else N
 
 

@@ -122,8 +122,15 @@ def sessions(page):
 PAGES = [p for p in sorted((ROOT / "docs").glob("*.md")) if "```pycon" in p.read_text()]
 
 
+@pytest.fixture
+def one_thread():
+    """Threads of LAPACK that share cores with other tests would wait for each other."""
+    with kernlets.options(n_threads=1):
+        yield
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_pages_show_happens(page, tmp_path, monkeypatch):
+def test_what_pages_show_happens(page, tmp_path, monkeypatch, one_thread):
     """Sessions go on from one block of a page to the next, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     names, parser = {}, doctest.DocTestParser()
