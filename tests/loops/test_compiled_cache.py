@@ -45,6 +45,20 @@ for learner, rows in learners:
 for kernel in (GAK(3.0), DTW(0.1)):
     show(kernel(X))
 """
+BUDGET = """
+import gc
+import numpy as np
+from kernlets import BudgetKernelDL
+from kernlets.loops.budget import numba as loops, numba_anchors as anchors
+
+X = np.random.default_rng(0).standard_normal((80, 12))
+BudgetKernelDL("rbf:3", 10, budget=20, random_state=0).fit(X)
+used = anchors.prune_anchor, loops._parameter_step, loops.lasso_samples
+others = anchors.repair_inverse, loops._feature_step, loops.omp_samples
+for function in (*used, *others):
+    print(len(function.signatures))
+print(gc.isenabled())
+"""
 FILES_OF_NO_SIZE = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -108,6 +122,12 @@ def test_a_process_that_compiles_and_one_that_loads_agree(compiled, cache):
     assert compiles.output[:2] == [package, *digests]
     said = [each.errors.count(COMPILES) for each in (compiled.first, compiles, loads)]
     assert said == [1, 1, 0]  # once, and only where loops are compiled
+
+
+def test_a_budget_compiles_only_what_its_rules_need(tmp_path):
+    """With the code of all rules the first fit would take twice as long."""
+    printed = run(BUDGET, NUMBA_CACHE_DIR=tmp_path).output
+    assert printed == ["1", "1", "1", "0", "0", "0", "True"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows names the user's folder")

@@ -10,6 +10,7 @@ damaged or was made from other sources, and replaces that file.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import warnings
@@ -80,7 +81,9 @@ def _sources_digest() -> str:
     return sha256(b"".join(sources)).hexdigest()
 
 
-def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]:
+def _jit(
+    function: Callable[..., Any], fastmath: set[str], from_python: bool = True
+) -> Callable[..., Any]:
     """A function that is compiled when it is first called, or loaded from the cache.
 
     What it calls becomes part of its code. Otherwise a process that compiles it would
@@ -93,13 +96,31 @@ def _jit(function: Callable[..., Any], fastmath: set[str]) -> Callable[..., Any]
         forceinline=True,
         fastmath=fastmath,
         no_cfunc_wrapper=True,  # calls from C are not needed
+        no_cpython_wrapper=not from_python,
     )
     compiled: Any = decorate(function)
     try:
         compiled._cache = _Cache(function)  # as njit(cache=True) does with Numba's own
     except RuntimeError:  # there is no folder that Numba can write to
         _warn("cannot be stored: no folder for them can be written to")
+    compiler = compiled._compiler
+    compiler.compile = partial(_without_collections, compiler.compile)
     return compiled
+
+
+def _without_collections(compile_: Callable[..., Any], *args: Any) -> Any:
+    """Compile, and leave garbage until then: collecting it takes an eighth of the time.
+
+    The compiler's lock is held, and a process is forked only without it, so that no
+    child begins without collections.
+    """
+    if not gc.isenabled():
+        return compile_(*args)
+    gc.disable()
+    try:
+        return compile_(*args)
+    finally:
+        gc.enable()
 
 
 def _warn(trouble: str) -> None:
@@ -140,11 +161,13 @@ if hasattr(os, "register_at_fork"):
 # What fastmath allows but for "no NaN" and "no infinity": loops meet both, and with
 # those promises a comparison may come out either way and leave an index unset.
 jit = partial(_jit, fastmath={"reassoc", "contract", "arcp", "nsz", "afn"})
+# For functions that only compiled ones call: there is no way in from Python to compile.
+part_jit = partial(jit, from_python=False)
 # Without reordering: for sums whose rounding is the point, as in range reduction.
 exact_jit = partial(_jit, fastmath={"contract"})
 
 
-@jit
+@part_jit
 def largest_magnitude(x):
     """The largest |value|, which is NaN or infinite if one of the values is."""
     peak = x.dtype.type(0)

@@ -296,26 +296,26 @@ class SampledDictionaries(Estimator):
         self_atoms = self._self_atoms(X)
         has_self_atoms = bool((self_atoms >= 0).any())
         self_atoms = index_like(self_atoms[:, None], X)
-        all_features = np.arange(X.shape[1])
-        all_places = np.arange(self.atoms_.shape[1])[None]
 
         def group(numbers: np.ndarray, rows: Array, samples: Array) -> Group:
             is_one = len(numbers) == 1
-            atoms, features = self.atoms_[numbers], all_features
+            atoms = self.atoms_[numbers]
             # the atoms of several dictionaries overlap, those of one do not
             used = atoms[0] if is_one else np.unique(atoms)
-            places = all_places if is_one else np.searchsorted(used, atoms)
-            used = index_like(used, X)
-            near_rows, near_samples = rows, samples[used]
-            if not self.features_[numbers[0]].all():
-                features = np.flatnonzero(self.features_[numbers[0]])
+            features = np.flatnonzero(self.features_[numbers[0]])
+            used_atoms = index_like(used, X)
+            near_rows, near_samples = rows, samples[used_atoms]
+            if len(features) < X.shape[1]:
                 columns = index_like(features, X)
                 near_rows, near_samples = rows[:, columns], near_samples[:, columns]
             distances = l1_distances(near_rows, near_samples)
             if has_self_atoms:
-                is_self = self_atoms == used
-                distances = namespace(X).where(is_self, float("inf"), distances)
-            distances = distances[:, index_like(places, X)]
+                distances[self_atoms == used_atoms] = float("inf")
+            if is_one:
+                distances = distances[:, None]
+            else:
+                places = np.searchsorted(used, atoms)
+                distances = distances[:, index_like(places, X)]
             return Group(numbers, features, rows, samples, distances)
 
         for view in np.unique(self.views_):

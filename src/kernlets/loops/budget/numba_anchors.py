@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ..compiled import jit, largest_magnitude
-from .types import ERROR, MERGE, SPOILED
+from ..compiled import largest_magnitude, part_jit
+from .types import ERROR, MERGE, SPOILED, Stock
 
 
-@jit
-def append_anchor(stock, size, row, k_xx, corr, slot, jitter):
+class PruningScratch(NamedTuple):
+    """Arrays to compute with when an anchor is removed."""
+
+    weights: np.ndarray  # (c,) of the anchors that replace it
+    row_norms2: np.ndarray  # (c,) of Ω
+    residual: np.ndarray  # (c,) its kernel row, less that of its replacement
+    omega: np.ndarray  # (m,) its coefficients
+    change: np.ndarray  # (m,)
+
+    @classmethod
+    def of(cls, stock: Stock) -> PruningScratch:
+        (c, m), dtype = stock.coefs.shape, stock.coefs.dtype
+        return cls(
+            np.empty(c, dtype),
+            np.empty(c),
+            np.empty(c, dtype),
+            np.empty(m, dtype),
+            np.empty(m, dtype),
+        )
+
+
+@part_jit
+def append_anchor(stock, inverse, size, row, k_xx, corr, slot, jitter):
     """Append an anchor with coefficients 0 and its row of the kernel matrix."""
-    needs_repair = len(stock.inverse) > 0
-    if needs_repair:
-        needs_repair = _grow_inverse(stock.inverse, size, row, k_xx, jitter)
+    needs_repair = False
+    if inverse is not None:
+        needs_repair = _grow_inverse(inverse, size, row, k_xx, jitter)
     for a in range(size):
         stock.matrix[size, a] = stock.matrix[a, size] = row[a]
     stock.matrix[size, size] = row[size] = k_xx
-    copy_row(corr, stock.products[size])
+    for j in range(len(corr)):  # for an assignment Numba compiles errors about shapes
+        stock.products[size, j] = corr[j]
     stock.slots[size] = slot
-    if needs_repair:
-        repair_inverse(stock, size + 1, np.float64(jitter))
+    if inverse is not None:
+        if needs_repair:
+            repair_inverse(stock.matrix, inverse, size + 1, np.float64(jitter))
 
 
-@jit
-def copy_row(source, target):
-    """Copy by a loop, because Numba compiles errors about shapes for an assignment."""
-    for j in range(len(source)):
-        target[j] = source[j]
-
-
-@jit
+@part_jit
 def _grow_inverse(inverse, size, row, k_xx, jitter):
     """Append a row and a column; return whether the inverse was inaccurate before."""
     coords = np.zeros(len(inverse))
@@ -44,35 +62,41 @@ def _grow_inverse(inverse, size, row, k_xx, jitter):
     return not schur >= least
 
 
-@jit
+@part_jit
 def _add_outer(rows, n, u, v, factor):
     """rows[:n] += factor · u vᵀ."""
     for a in range(n):
-        weight, row = factor * u[a], rows[a]
+        weight = factor * u[a]
         for j in range(len(v)):
-            row[j] += weight * v[j]
+            rows[a, j] += weight * v[j]
 
 
-@jit
+@part_jit
 def begin_anchor(stock, size):
     """Set the coefficients of the newest anchor, one of the first anchors."""
-    copy_row(stock.start[size - 1], stock.coefs[size - 1])
-    np.dot(stock.matrix, stock.coefs, stock.products)
-    np.dot(stock.coefs.T, stock.products, stock.gram)
+    new, m, k_zz = size - 1, len(stock.gram), stock.matrix[size - 1, size - 1]
+    omega, products = stock.start[new], stock.products
+    for j in range(m):
+        for k in range(m):
+            change = omega[j] * products[new, k] + products[new, j] * omega[k]
+            stock.gram[j, k] += change + k_zz * omega[j] * omega[k]
+    for j in range(m):
+        stock.coefs[new, j] = omega[j]
+    _add_outer(products, size, stock.matrix[new], omega, products.dtype.type(1))
 
 
-@jit
-def project(stock, size, row, coords):
+@part_jit
+def project(matrix, inverse, size, row, coords):
     """Write K⁺κ to `coords` by the inverse; the second step corrects for the jitter."""
     residual = row[:size].astype(np.float64)
     for _ in range(2):
         for a in range(size):
-            coords[a] += _inner(stock.inverse, a, residual, size)
+            coords[a] += _inner(inverse, a, residual, size)
         for a in range(size):
-            residual[a] = row[a] - _inner(stock.matrix, a, coords, size)
+            residual[a] = row[a] - _inner(matrix, a, coords, size)
 
 
-@jit
+@part_jit
 def _inner(matrix, a, x, size):
     """Row a times x, summed in a register: in memory it would round by addresses."""
     total = 0.0
@@ -81,11 +105,10 @@ def _inner(matrix, a, x, size):
     return total
 
 
-@jit
-def repair_inverse(stock, size, jitter):
+@part_jit
+def repair_inverse(matrix, inverse, size, jitter):
     """Invert again if updates have spoiled the inverse, as for a low-rank matrix."""
-    inverse = stock.inverse
-    jittered = stock.matrix[:size, :size].astype(np.float64)
+    jittered = matrix[:size, :size].astype(np.float64)
     energies, product = np.zeros(size), np.zeros(size)
     for a in range(size):
         energies[a] = jittered[a, a]
@@ -109,41 +132,41 @@ def repair_inverse(stock, size, jitter):
             inverse[a, b] = inverted[a, b] * scale
 
 
-@jit
-def choose_removal(stock, size, pruning):
-    """Choose an anchor to remove, and the weights of the others that replace it."""
-    weights = np.zeros(len(stock.coefs), stock.coefs.dtype)
-    row_norms2 = np.empty(size)
+@part_jit
+def choose_removal(stock, inverse, size, rule, scratch):
+    """Choose an anchor to remove; write the weights of the others that replace it."""
+    weights, row_norms2 = scratch.weights, scratch.row_norms2
     for a in range(size):
-        row_norms2[a] = 0
+        weights[a], row_norms2[a] = 0, 0
         for j in range(stock.coefs.shape[1]):
             row_norms2[a] += stock.coefs[a, j] * stock.coefs[a, j]
-    if pruning == ERROR:
-        for a in range(size):
-            row_norms2[a] /= stock.inverse[a, a]
-        removed = _smallest(row_norms2)
-        for a in range(size):
-            weights[a] = -stock.inverse[removed, a] / stock.inverse[removed, removed]
-        weights[removed] = 0
-        return removed, weights
-    if pruning == MERGE:
+    if inverse is not None:
+        if rule == ERROR:
+            for a in range(size):
+                row_norms2[a] /= inverse[a, a]
+            removed = _smallest(row_norms2, size)
+            for a in range(size):
+                weights[a] = -inverse[removed, a] / inverse[removed, removed]
+            weights[removed] = 0
+            return removed
+    if rule == MERGE:
         removed, other = _nearest_pair(stock.matrix, size, row_norms2)
         weights[other] = stock.matrix[removed, other] / stock.matrix[other, other]
-        return removed, weights
-    return _smallest(row_norms2), weights
+        return removed
+    return _smallest(row_norms2, size)
 
 
-@jit
-def _smallest(numbers):
+@part_jit
+def _smallest(numbers, size):
     """The place of the first smallest number."""
     place = 0
-    for a in range(len(numbers)):
+    for a in range(size):
         if numbers[a] < numbers[place]:
             place = a
     return place
 
 
-@jit
+@part_jit
 def _nearest_pair(matrix, size, row_norms2):
     """The anchor whose replacement by another has the least error, and the other."""
     least, removed, other = np.inf, 0, 0
@@ -156,11 +179,15 @@ def _nearest_pair(matrix, size, row_norms2):
     return removed, other
 
 
-@jit
-def prune_anchor(stock, size, removed, weights):
-    """Replace φ of one anchor by a combination of the others, or by 0."""
-    omega, change = stock.coefs[removed].copy(), stock.products[removed].copy()
-    residual = stock.matrix[removed, :size].copy()
+@part_jit
+def prune_anchor(stock, inverse, size, removed, scratch):
+    """Replace φ of an anchor by the weighted sum of the others, which may be 0."""
+    weights, residual, omega = scratch.weights, scratch.residual, scratch.omega
+    change, one = scratch.change, stock.gram.dtype.type(1)
+    for j in range(len(omega)):
+        omega[j], change[j] = stock.coefs[removed, j], stock.products[removed, j]
+    for a in range(size):
+        residual[a] = stock.matrix[removed, a]
     for b in range(size):
         if weights[b] != 0:
             for a in range(size):
@@ -170,34 +197,32 @@ def prune_anchor(stock, size, removed, weights):
     error2 = residual[removed]
     for a in range(size):
         error2 -= weights[a] * residual[a]
-    _add_outer(stock.coefs, size, weights, omega, omega.dtype.type(1))
-    _add_outer(stock.products, size, residual, omega, omega.dtype.type(-1))
+    _add_outer(stock.coefs, size, weights, omega, one)
+    _add_outer(stock.products, size, residual, omega, -one)
     for j in range(len(omega)):
         change[j] -= error2 * omega[j] / 2
-    _add_outer(stock.gram, len(omega), omega, change, omega.dtype.type(-1))
-    _add_outer(stock.gram, len(omega), change, omega, omega.dtype.type(-1))
-    if len(stock.inverse):
-        inverse_row = stock.inverse[removed].copy()
-        _add_outer(
-            stock.inverse, size, inverse_row, inverse_row, -1 / inverse_row[removed]
-        )
-        _move(stock.inverse, removed, size - 1)
+    for j in range(len(omega)):
+        for k in range(len(omega)):
+            stock.gram[j, k] -= omega[j] * change[k] + change[j] * omega[k]
+    if inverse is not None:
+        inverse_row = inverse[removed].copy()
+        _add_outer(inverse, size, inverse_row, inverse_row, -1 / inverse_row[removed])
+        _move(inverse, removed, size - 1)
     _drop(stock, removed, size - 1)
 
 
-@jit
+@part_jit
 def _drop(stock, removed, last):
     """Move the last anchor to the row of the removed one."""
-    stock.slots[removed] = stock.slots[last]
-    stock.slots[last] = 0
-    copy_row(stock.coefs[last], stock.coefs[removed])
-    copy_row(stock.products[last], stock.products[removed])
-    stock.coefs[last] = 0
-    stock.products[last] = 0
+    coefs, products, slots = stock.coefs, stock.products, stock.slots
+    slots[removed], slots[last] = slots[last], 0
+    for j in range(coefs.shape[1]):
+        coefs[removed, j], coefs[last, j] = coefs[last, j], 0
+        products[removed, j], products[last, j] = products[last, j], 0
     _move(stock.matrix, removed, last)
 
 
-@jit
+@part_jit
 def _move(square, removed, last):
     for a in range(last + 1):
         square[removed, a] = square[last, a]
@@ -207,11 +232,10 @@ def _move(square, removed, last):
         square[last, a] = square[a, last] = 0
 
 
-@jit
-def normalize_atoms(stock, size):
-    """Scale atoms to unit norm."""
-    m = len(stock.gram)
-    scale = np.empty(m, stock.gram.dtype)
+@part_jit
+def normalize_atoms(stock, size, scale):
+    """Scale atoms to unit norm; `scale` is room for a number for each."""
+    m = len(scale)
     for j in range(m):
         energy = stock.gram[j, j]
         scale[j] = 1 / np.sqrt(energy) if energy > 0 else 1

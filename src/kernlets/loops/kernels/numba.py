@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..compiled import exact_jit, jit
+from ..compiled import exact_jit, jit, part_jit
 from .layout import LANES
 
 LARGE, FACTOR = 1e150, 1e-150  # sums above LARGE are multiplied by FACTOR
@@ -46,7 +46,7 @@ def fwht(X):
             _butterflies(row, h)
 
 
-@jit
+@part_jit
 def _butterflies(x, h):
     """(a, b) -> (a + b, a − b) on neighbouring segments of length h."""
     for start in range(0, len(x), 2 * h):
@@ -55,7 +55,7 @@ def _butterflies(x, h):
             a[i], b[i] = a[i] + b[i], a[i] - b[i]
 
 
-@jit
+@part_jit
 def _double_butterflies(x, h):
     """The steps h and 2h in one pass over memory."""
     for start in range(0, len(x), 4 * h):
@@ -66,7 +66,7 @@ def _double_butterflies(x, h):
             a[i], b[i], c[i], d[i] = p + r, q + s, p - r, q - s
 
 
-@jit
+@part_jit
 def _first_butterflies(x):
     """The steps 1, 2 and 4 on eight numbers in registers: twice as fast as loops."""
     for i in range(0, len(x), 8):
@@ -102,7 +102,7 @@ def _stein(rows, columns, first, n, out):
                     out[i, j - first] = _log_product(pivots[:, lane])
 
 
-@jit
+@part_jit
 def _half_sum(A, B, S):
     for r in range(len(A)):
         for c in range(r + 1):
@@ -110,7 +110,7 @@ def _half_sum(A, B, S):
                 S[r, c, lane] = 0.5 * (A[r, c] + B[r, c, lane])
 
 
-@jit
+@part_jit
 def _factor(S, pivots, L_column):
     """S = L D Lᵀ, column after column; D goes to `pivots`, a column of L to `L_column`.
 
@@ -129,7 +129,7 @@ def _factor(S, pivots, L_column):
                     S[r, s, lane] -= L_column[r, lane] * S[s, c, lane]
 
 
-@jit
+@part_jit
 def _log_product(values):
     """Σ log, by logarithms of partial products of about 1e-100 to 1e100."""
     total, product = 0.0, 1.0

@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from ..compiled import exact_jit, jit
+from ..compiled import exact_jit, jit, part_jit
 from .layout import LANES, allocate_aligned
 
 _aligned = jit(allocate_aligned)
@@ -75,7 +75,7 @@ def _log_gak(
                     out[i, j - first] = value
 
 
-@jit
+@part_jit
 def _work_arrays(lengths):
     """Allocate three diagonals of M, one of squared distances (0) and the sums."""
     longest = 0
@@ -87,7 +87,7 @@ def _work_arrays(lengths):
     return M, partial_d2, np.empty(LANES)
 
 
-@jit
+@part_jit
 def _weights_by_diagonal(weights):
     """Weights of |i - j| on even and on odd diagonals, repeated for each lane."""
     middle = len(weights) // 2 + 1
@@ -101,7 +101,7 @@ def _weights_by_diagonal(weights):
     return band_weights
 
 
-@jit
+@part_jit
 def _reverse_and_repeat(x):
     """Reverse the steps of a series, and repeat each step for each lane."""
     x_rev = _aligned(x.size * LANES).reshape(x.shape[1], len(x) * LANES)
@@ -112,7 +112,7 @@ def _reverse_and_repeat(x):
     return x_rev
 
 
-@jit
+@part_jit
 def _gak_group(x_rev, y, lengths, kappa, band, band_weights, M, partial_d2, totals):
     """The sums divided by (1 + √2)^(T + T'), of eight lanes."""
     x_steps, y_steps = x_rev.shape[1] // LANES, y.shape[1] // LANES
@@ -126,14 +126,14 @@ def _gak_group(x_rev, y, lengths, kappa, band, band_weights, M, partial_d2, tota
         _finish(M, lengths, d, x_steps, low, high, totals, 0.0)
 
 
-@jit
+@part_jit
 def _start(M, totals, origin, outside):
     """Set diagonals 0 and 1; only M[0, 0] is the end of an alignment."""
     M[0, :LANES], M[0, LANES : 2 * LANES] = origin, outside
     M[1, : 2 * LANES], totals[:] = outside, outside
 
 
-@jit
+@part_jit
 def _limits(d, band_width, x_steps, y_steps):
     """The j from `low` to before `high` on a diagonal, at most `band_width` from i.
 
@@ -143,7 +143,7 @@ def _limits(d, band_width, x_steps, y_steps):
     return low, max(low, min(min(y_steps + 1, d), (d + band_width) // 2 + 1))
 
 
-@jit
+@part_jit
 def _finish(M, lengths, d, x_steps, low, high, totals, outside):
     """Store the sums of lanes whose last step is on a diagonal, and set its borders.
 
@@ -156,7 +156,7 @@ def _finish(M, lengths, d, x_steps, low, high, totals, outside):
             totals[lane] = M[row, end * LANES + lane]
 
 
-@jit
+@part_jit
 def _offsets(x_steps, d, low):
     """Indices at which a diagonal begins: in x, in y and M[·, j - 1], in M[·, j].
 
@@ -170,13 +170,13 @@ def _offsets(x_steps, d, low):
     )
 
 
-@jit
+@part_jit
 def _diagonal_rows(d):
     """Rows of M with the diagonals d - 2, d - 1 and d."""
     return np.uint64((d - 2) % 3), np.uint64((d - 1) % 3), np.uint64(d % 3)
 
 
-@jit
+@part_jit
 def _sum_channels(x_rev, y, d, low, high, partial_d2):
     """|xᵢ - yⱼ|² along a diagonal, without the last channel."""
     x_start, y_start, _ = _offsets(x_rev.shape[1] // LANES, d, low)
@@ -302,7 +302,7 @@ def _dtw(x_values, x_starts, y_values, y_starts, lengths, first, n, radius, out)
                     out[i, j - first] = totals[lane]
 
 
-@jit
+@part_jit
 def _dtw_group(x_rev, y, lengths, radius, M, partial_d2, totals):
     """The least sums of eight lanes."""
     x_steps, y_steps = x_rev.shape[1] // LANES, y.shape[1] // LANES
@@ -323,7 +323,7 @@ def _dtw_group(x_rev, y, lengths, radius, M, partial_d2, totals):
         partial_d2[:] = 0.0  # ∞ must not stay for the next group
 
 
-@jit
+@part_jit
 def _widest_band(x_steps, lengths, radius):
     """The widest band of the lanes."""
     widest = radius
@@ -332,7 +332,7 @@ def _widest_band(x_steps, lengths, radius):
     return widest
 
 
-@jit
+@part_jit
 def _cut_band(partial_d2, d, x_steps, lengths, radius, low, high):
     """Lanes whose series are nearly as long as x have a narrower band."""
     for lane in range(LANES):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...contracts import UNUSED
-from ..compiled import jit
+from ..compiled import jit, part_jit
 from ..omp.numba import SEGMENT, is_in_support, largest_index
 from ..updates.reference import densify
 from .numba_descent import descend, violation_tolerance
@@ -182,7 +182,7 @@ def active_set_samples(
     return len(corr)
 
 
-@jit
+@part_jit
 def _subtract_atoms(gram, corr, i, support, coefs, t, corr_residual):
     """corr_residual = corr[i] − Gγ, four atoms at a time."""
     m, s = len(gram), 0
@@ -202,7 +202,7 @@ def _subtract_atoms(gram, corr, i, support, coefs, t, corr_residual):
         s += 1
 
 
-@jit
+@part_jit
 def _find_peaks(bits, mask, peaks):
     """Write the largest number of each segment, by its bits as in `largest_index`."""
     for q in range(len(peaks)):
@@ -212,7 +212,7 @@ def _find_peaks(bits, mask, peaks):
         peaks[q] = peak
 
 
-@jit
+@part_jit
 def _take_largest(bits, mask, peaks):
     """Return the index of the largest peak, and take this peak out."""
     q = 0
@@ -226,17 +226,17 @@ def _take_largest(bits, mask, peaks):
     return k
 
 
-@jit
+@part_jit
 def _violation(slope, alpha, positive):
     return (slope if positive else abs(slope)) - alpha
 
 
-@jit
+@part_jit
 def _whole_lanes(t):
     return (t + LANES - 1) // LANES * LANES
 
 
-@jit
+@part_jit
 def _project(gram, inverse, support, products, gram_k, t, k):
     """Write p = G_AA⁻¹ G_Ak to `products`; return ν² = G_kk − G_kA p."""
     end = _whole_lanes(t)
@@ -252,7 +252,7 @@ def _project(gram, inverse, support, products, gram_k, t, k):
     return nu2
 
 
-@jit
+@part_jit
 def _add_to_inverse(inverse, products, nu2, t):
     """Extend the inverse by an atom: it grows by (p, −1)(p, −1)ᵀ/ν²."""
     end, inverse_nu2 = _whole_lanes(t), 1 / nu2
@@ -265,7 +265,7 @@ def _add_to_inverse(inverse, products, nu2, t):
     inverse[t, t] = inverse_nu2
 
 
-@jit
+@part_jit
 def _remove(inverse, support, coefs, signs, slopes, t, p):
     """Remove slot p of t; the last slot takes its place."""
     last, end = t - 1, _whole_lanes(t)
@@ -326,7 +326,7 @@ def _move(
     return t, is_singular
 
 
-@jit
+@part_jit
 def _invert(gram, inverse, support, products, gram_k, t, least_ratio):
     """Compute the inverse anew; return whether the Gram matrix is singular."""
     is_singular = False

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import jit, largest_magnitude
+from ..compiled import jit, largest_magnitude, part_jit
 from ..updates.reference import code_slots
 from . import reference
 
-violation_tolerance = jit(reference.violation_tolerance)
+violation_tolerance = part_jit(reference.violation_tolerance)
 
 
 def descend(gram, corr, alpha, positive, max_iter, tol, codes):
@@ -33,7 +33,9 @@ def lasso_samples(gram, corr, alpha, positive, max_iter, tol, codes, converged):
     It starts from `codes` and overwrites them.
     """
     m = len(gram)
-    all_atoms, active_atoms = np.arange(m), np.empty(m, np.int64)
+    all_atoms, active_atoms = np.empty(m, np.int64), np.empty(m, np.int64)
+    for j in range(m):
+        all_atoms[j] = j
     corr_residual, eps = np.empty(m, corr.dtype), np.finfo(corr.dtype).eps
     for i in range(len(corr)):
         code = codes[i]
@@ -60,21 +62,23 @@ def lasso_samples(gram, corr, alpha, positive, max_iter, tol, codes, converged):
                 )
                 n_passes += 1
         if not (tolerance < np.inf and violation < np.inf):
-            codes[i] = np.nan
+            for j in range(m):
+                code[j] = np.nan
 
 
-@jit
+@part_jit
 def _subtract_code(gram, corr, code, corr_residual):
     """corr_residual = corr − Gγ."""
-    corr_residual[:] = corr
+    for a in range(len(corr)):  # for an assignment Numba compiles errors about shapes
+        corr_residual[a] = corr[a]
     for j in range(len(code)):
-        coef, gram_j = code[j], gram[j]
+        coef = code[j]
         if coef != 0:
             for a in range(len(corr)):
-                corr_residual[a] -= coef * gram_j[a]
+                corr_residual[a] -= coef * gram[j, a]
 
 
-@jit
+@part_jit
 def _lasso_pass(gram, corr_residual, code, atoms, n_atoms, alpha, positive):
     """One pass of coordinate descent over atoms[:n_atoms]; the largest violation.
 
@@ -96,8 +100,7 @@ def _lasso_pass(gram, corr_residual, code, atoms, n_atoms, alpha, positive):
             return alpha + np.inf
         if delta != 0:
             code[j] = coef
-            gram_j = gram[j]
             for a in range(len(corr_residual)):
-                corr_residual[a] -= delta * gram_j[a]
-            largest_violation = max(largest_violation, abs(delta) * gram_j[j])
+                corr_residual[a] -= delta * gram[j, a]
+            largest_violation = max(largest_violation, abs(delta) * gram[j, j])
     return largest_violation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import jit
+from ..compiled import jit, part_jit
 from .reference import TRIES, UNUSED
 
 SEGMENT = 64  # atoms searched together for the largest correlation
@@ -106,7 +106,7 @@ def omp_samples(
             indices[i, s], values[i, s] = UNUSED, 0
 
 
-@jit
+@part_jit
 def largest_index(bits, mask):
     """The index of the largest number, given by its bits; `mask` chooses the bits.
 
@@ -133,13 +133,13 @@ def largest_index(bits, mask):
     return start
 
 
-@jit
+@part_jit
 def _whole_segments(x):
     """The length of a work space; the compiler sees that it needs no remainder."""
     return len(x) // SEGMENT * SEGMENT
 
 
-@jit
+@part_jit
 def is_in_support(support, t, k):
     for s in range(t):
         if support[s] == k:
@@ -147,7 +147,7 @@ def is_in_support(support, t, k):
     return False
 
 
-@jit
+@part_jit
 def _orthogonal_row(gram, V, t, k, inverse_nu):
     """V[t] = (gram[k] − Σ_{s<t} V[s, k] V[s]) / ν, four rows at a time."""
     m, length, s = len(gram), _whole_segments(V[t]), t % 4
@@ -176,7 +176,7 @@ def _orthogonal_row(gram, V, t, k, inverse_nu):
         s += 4
 
 
-@jit
+@part_jit
 def _back_substitute(V, c, support, t, i, indices, values):
     """Solve Lᵀγ = c, L[s, u] = V[u, support[s]], into row i; True if it is finite."""
     is_finite = True
@@ -249,7 +249,7 @@ def _positive_samples(
             indices[i, s], values[i, s] = UNUSED, 0
 
 
-@jit
+@part_jit
 def _add_row(gram, V, support, t, k, eps):
     """Write row t of V for atom k; False if it lies in the span of the support.
 
@@ -265,7 +265,7 @@ def _add_row(gram, V, support, t, k, eps):
     return True
 
 
-@jit
+@part_jit
 def _move_until_zero(coefs, values, i, t):
     """Move `coefs` towards row i of `values` until one is zero; True if one is."""
     first_zero, shortest_step = -1, coefs[0] * 0
@@ -282,7 +282,7 @@ def _move_until_zero(coefs, values, i, t):
     return True
 
 
-@jit
+@part_jit
 def _drop_zeros(support, coefs, t):
     """Drop the atoms at zero; the counts of atoms that did not move and that stay."""
     n_unchanged, n_remaining = t, 0
@@ -295,7 +295,7 @@ def _drop_zeros(support, coefs, t):
     return n_unchanged, n_remaining
 
 
-@jit
+@part_jit
 def _rebuild_rows(gram, corr, V, c, support, coefs, counts, i, eps):
     """Write the rows of V and c of the atoms that moved up; the size of the support."""
     t = counts[0]
@@ -310,7 +310,7 @@ def _rebuild_rows(gram, corr, V, c, support, coefs, counts, i, eps):
     return t
 
 
-@jit
+@part_jit
 def _subtract_rows(corr, V, c, n_subtracted, t, i, corr_residual):
     """corr_residual = corr − Σ_s c_s V_s; `n_subtracted` terms are there already."""
     if n_subtracted == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiled import jit
+from ..compiled import jit, part_jit
 from .numba import is_in_support, largest_index
 from .reference import FAINT, UNUSED
 
@@ -72,7 +72,7 @@ def _begin(X, observed, scale, tol, error, stop, residual32, is_float64):
             scale[i, a] = 1 / np.sqrt(scale[i, a]) if is_usable else 0
 
 
-@jit
+@part_jit
 def _normalize_residual(residual, energy, residual32):
     """Write the residual with unit norm to `residual32`."""
     inverse = 1 / np.sqrt(energy) if energy > 0 else energy
@@ -134,7 +134,7 @@ def _step(
     return is_any_live
 
 
-@jit
+@part_jit
 def _confirm_largest(atoms, residual, o, corr, k):
     """Choose the best of the atoms that equal atom k up to rounding in float32."""
     floor = abs(corr[k]) - ROUNDING * len(residual)

@@ -11,22 +11,26 @@ import math
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..compiled import jit, largest_magnitude
+from ..compiled import jit, largest_magnitude, part_jit
 from . import reference
 
 
-@jit
 def subtract_codes(X, indices, values, atoms):
     """The residuals X − Γ·atoms."""
-    out = X.copy()
-    for i in range(len(X)):
-        row = out[i]
+    residual = np.array(X, order="C")
+    _subtract_codes(residual, indices, values, atoms)
+    return residual
+
+
+@jit
+def _subtract_codes(residual, indices, values, atoms):
+    for i in range(len(residual)):
         for w in range(indices.shape[1]):
-            if 0 <= indices[i, w] < len(atoms):
-                value, atom = values[i, w], atoms[indices[i, w]]
-                for a in range(len(row)):
-                    row[a] -= value * atom[a]
-    return out
+            j = indices[i, w]
+            if 0 <= j < len(atoms):
+                value = values[i, w]
+                for a in range(atoms.shape[1]):
+                    residual[i, a] -= value * atoms[j, a]
 
 
 def code_gram(indices, values, m):
@@ -155,7 +159,7 @@ def _approximate_sweep(
             old_atom[a] = atom[a]
 
 
-@jit
+@part_jit
 def _peak(values, slots):
     """The largest |value| in these slots; NaN or infinite if one is."""
     width, peak = values.shape[1], values[0, 0] * 0
@@ -168,7 +172,7 @@ def _peak(values, slots):
     return peak
 
 
-@jit
+@part_jit
 def _power_of_two(peak, tiny):
     """The power of two to divide numbers up to `peak` by, to sum their squares."""
     one = tiny / tiny
@@ -265,7 +269,7 @@ def _gram_sweep(
             values[i, w] = new_coef
 
 
-@jit
+@part_jit
 def _atom_products(atom_products, matrix, products, g, users, width, mixing_j):
     """atom_products = Σ_users g K[i] − Σ_k mixing_j[k] products[k], four at a time."""
     n = len(atom_products)
@@ -292,7 +296,7 @@ def _atom_products(atom_products, matrix, products, g, users, width, mixing_j):
         t += 1
 
 
-@jit
+@part_jit
 def _inner_products(inner, atom_products, products, gram, g, users, width, mixing_j):
     """inner = ⟨d_k, d⟩ of the new atom d with all atoms; returns ⟨d, d⟩."""
     m = len(gram)
@@ -410,7 +414,7 @@ def _masked_sweep(residual, observed, atoms, values, order, users, starts):
                     residual[i, f] -= g * atoms[j, f]
 
 
-@jit
+@part_jit
 def _coefficient(error, atom, observed):
     """Σ E d / Σ d² over the observed entries, 0 if d is 0 there."""
     product, norm2 = atom[0] * 0, atom[0] * 0
