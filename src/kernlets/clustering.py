@@ -23,7 +23,7 @@ from .numerics.arrays import (
 from .numerics.random import row_uniforms
 from .numerics.scaling import quiet
 
-TOLERANCE = 1e-4  # relative shift of the centres at which the iteration stops
+RESTING = 1e-4  # relative shift of centres below which more steps change little
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def lloyd(
     seed: int = 0,
     weights: np.ndarray | None = None,  # (n,)
 ) -> Array:  # (m, p)
-    """Centres after `max_iter` rounds of assigning rows and taking means.
+    """Centres after `max_iter` steps of Lloyd's algorithm, fewer if centres rest.
 
-    So many rounds are no promise of a tolerance; they end early where centres rest.
+    The number of steps defines the method, which has no tolerance to reach.
     A centre that is nearest to no row stays where it is. With ``share < 1`` only so
     many of the rows count, drawn by `seed`, the same ones in each round.
     """
@@ -78,7 +78,7 @@ def lloyd(
             last, centres, has_rows = centres, centres.copy(), clusters.counts > 0
             counts = clusters.counts[has_rows, None]
             centres[has_rows] = clusters.sums[has_rows] / counts
-            if ((centres - last) ** 2).sum() <= TOLERANCE * clusters.mean_variance():
+            if ((centres - last) ** 2).sum() <= RESTING * clusters.mean_variance():
                 break
     return as_like(centres, start) + origin
 

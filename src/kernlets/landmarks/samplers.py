@@ -303,7 +303,8 @@ def kmeans(
 ) -> Array:  # (m, p)
     """Return the m centres of one k-means run on X; the kernel is not used.
 
-    A few iterations from random samples are enough for landmarks.
+    It takes `max_iter` steps of Lloyd's algorithm, fewer if centres rest. That is the
+    method, which has no tolerance: a few steps are enough for landmarks.
     ``init="k-means++"`` lowers the error further if m is small, at the cost of a slow
     start. With m = n each sample is its own centre. If X is very large, a random share
     of the rows is used.

@@ -48,7 +48,8 @@ class Anchors(BaseEstimator):
     start : {"dictionary", "kmeans", "samples"}, linear learner or array (n, p)
         The first anchors. "dictionary" takes atoms of `KSVD`, scales them to the
         typical norm of the samples and flips them towards their mean, where κ is
-        larger. Atoms of a learner given as an object are used unchanged.
+        larger. Atoms of a learner given as an object are used unchanged. "kmeans" are
+        centres after 20 steps of Lloyd's algorithm, fewer if centres rest.
     descent : bool or AnchorDescent
         Whether to move the anchors after each update of the atoms: True for three steps
         of L-BFGS, ``AnchorDescent(n_steps=3, rate=5e-4)`` for plain steps as published;

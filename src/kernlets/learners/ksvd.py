@@ -36,7 +36,8 @@ class KSVD(LinearLearner):
     max_iter : int
         Number of iterations, each of coding and of updating the atoms.
     init : {"samples", "kmeans", "svd", "normal"} or array of shape (m, p)
-        The first atoms.
+        The first atoms. Those of "kmeans" are centres after 20 steps of Lloyd's
+        algorithm from random samples, fewer if centres rest.
     update : str or AtomUpdate
         "ksvd" updates each atom in turn by one step of alternation, "ksvd:exact=True"
         by a singular value decomposition. "ksvd-parallel" updates all atoms at once,
