@@ -65,9 +65,10 @@ WHOLE = {  # defined by all samples or codes at once
 PROGRAM = """
     import gc, json, sys, warnings
     import numpy as np
-    from kernlets import options, registry
+    from kernlets import KSVD, OMP, PatchDictionaryMap, options, registry
     from sklearn.base import is_classifier
 
+    gc.freeze()  # objects of modules, which no collection needs to visit
     warnings.simplefilter("ignore")
     path, memory = sys.argv[1], int(sys.argv[2])
     quick, wide = json.loads(sys.argv[3]), json.loads(sys.argv[4])
@@ -89,8 +90,11 @@ PROGRAM = """
         own = result.nbytes / 1e6 if isinstance(result, np.ndarray) else 0.0
         return status("VmHWM") - before - own, result
 
+    learner = KSVD(6, coder=OMP(1), max_iter=1)
+    of_images = {"patches": PatchDictionaryMap(3, learner, grid=2)}
+
     def made(Estimator, given=quick):
-        params = Estimator().get_params()
+        params, given = Estimator().get_params(), given | of_images
         return Estimator(**{k: v for k, v in given.items() if k in params})
 
     X = np.load(path, mmap_mode="r")
