@@ -21,7 +21,7 @@ WIDTH, NAMES, RIGHT, LINE, TOP = 680, 290, 600, 24, 44
 
 
 @dataclass(frozen=True)
-class Chart:
+class Comparison:
     """One row of a benchmark's short table, or one column of a table of methods."""
 
     file: str
@@ -32,38 +32,40 @@ class Chart:
     lower_is_better: bool = False
 
 
-CHARTS = (
-    Chart("automatic", "automatic", "Accuracy on 18 data sets, mean, in percent"),
-    Chart("noise", "robust", "Noise: accuracy on 4 sets of images, mean, in percent"),
-    Chart(
+COMPARISONS = (
+    Comparison("automatic", "automatic", "Accuracy on 18 data sets, mean, in percent"),
+    Comparison(
+        "noise", "robust", "Noise: accuracy on 4 sets of images, mean, in percent"
+    ),
+    Comparison(
         "lost",
         "robust",
         "Half of the pixels zero: accuracy on 4 sets of images, mean, in percent",
         view=1,
     ),
-    Chart(
+    Comparison(
         "missing", "missing", "Missing pixels: accuracy, mean of 12 cases, in percent"
     ),
-    Chart(
+    Comparison(
         "imputation",
         "imputation",
         "Filled cells: root mean square error, mean of 15 cases",
         lower_is_better=True,
     ),
-    Chart(
+    Comparison(
         "images",
         "images",
         "Noise of deviation 25: mean PSNR of 12 photographs, in dB",
         place="25, best, 12",
     ),
-    Chart("inpainting", "inpainting", "Lost pixels: mean PSNR of 3 cases, in dB"),
-    Chart(
+    Comparison("inpainting", "inpainting", "Lost pixels: mean PSNR of 3 cases, in dB"),
+    Comparison(
         "outliers",
         "outliers",
         "Outliers among the rows: ROC-AUC, mean of 18 sets",
         place="ROC-AUC",
     ),
-    Chart(
+    Comparison(
         "novelties",
         "outliers",
         "Normal rows only to learn from: ROC-AUC, mean of 18 sets",
@@ -74,26 +76,26 @@ CHARTS = (
 
 
 def accuracy_pictures(store: JsonLines) -> dict[Path, bytes]:
-    """Every chart whose benchmark has a record, by its file."""
+    """Every comparison whose benchmark has a record, by its file."""
     return {
-        FOLDER / f"accuracy-{chart.file}.svg": _picture(chart, store)
-        for chart in CHARTS
-        if store.sessions(chart.benchmark)
+        FOLDER / f"accuracy-{shown.file}.svg": _picture(shown, store)
+        for shown in COMPARISONS
+        if store.sessions(shown.benchmark)
     }
 
 
-def _picture(chart: Chart, store: JsonLines) -> bytes:
+def _picture(shown: Comparison, store: JsonLines) -> bytes:
     """A line with a dot for each method, the best one first, as SVG."""
     values = sorted(
-        _values(chart, store).items(),
+        _values(shown, store).items(),
         key=lambda item: item[1],
-        reverse=not chart.lower_is_better,
+        reverse=not shown.lower_is_better,
     )
     height = TOP + LINE * len(values)
-    better = "lower" if chart.lower_is_better else "higher"
+    better = "lower" if shown.lower_is_better else "higher"
     svg = tag(
         "svg",
-        tag("text", chart.title, x="0", y="16", font_weight="bold"),
+        tag("text", shown.title, x="0", y="16", font_weight="bold"),
         tag("text", f"{better} is better", x=str(WIDTH), y="34", text_anchor="end"),
         *_dots(values),
         xmlns="http://www.w3.org/2000/svg",
@@ -105,14 +107,14 @@ def _picture(chart: Chart, store: JsonLines) -> bytes:
     return f"{svg}\n".encode()
 
 
-def _values(chart: Chart, store: JsonLines) -> dict[str, float]:
-    results = last_results(store, chart.benchmark)
-    view = SUMMARIES[chart.benchmark][chart.view]
+def _values(shown: Comparison, store: JsonLines) -> dict[str, float]:
+    results = last_results(store, shown.benchmark)
+    view = SUMMARIES[shown.benchmark][shown.view]
     table = view.table(results)
     if isinstance(view, Methods):
-        column = table.header.index(chart.place)
+        column = table.header.index(shown.place)
         return {row[0]: float(row[column]) for row in table.rows}
-    return _values_of_row(table, chart.place)
+    return _values_of_row(table, shown.place)
 
 
 def _values_of_row(table: Table, beginning: str) -> dict[str, float]:
