@@ -202,6 +202,8 @@ def test_the_map_shows_where_the_classes_differ(rng):
     inside = explanation.score_map[8:19, 8:19].sum()
     assert inside > 0.6 * np.abs(explanation.score_map).sum()
     assert f"around row {row}, column {column} of 20 x 20 pixels" in str(explanation)
+    with pytest.raises(ValueError, match=r"or of an image of \(20, 20\) pixels"):
+        explain(model, images[1, 1:])
     flat = explain(model, images[1].reshape(-1))
     np.testing.assert_array_equal(flat.score_map, explanation.score_map)
 

@@ -160,7 +160,7 @@ def test_values_that_the_model_does_not_know(model: Path, tmp_path: Path) -> Non
     warning = "column 'island' has values that the model does not know: 'Cormorant'"
     assert warning in result.stderr
     new.write_text("bill_length_mm,bill_depth_mm,sex\n39,18,MALE\n")
-    assert "lacks the model's columns 'island=Biscoe'" in refusal("predict", model, new)
+    assert "lacks the model's columns 'island': " in refusal("predict", model, new)
 
 
 def test_columns_and_drop(titanic: Path, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_results_that_do_not_fit_are_made_when_read(X, disk):
     with options(memory=SMALL, block_rows=100):
         lazy = map_rows(double, disk, 64)
         assert isinstance(lazy, LazyRows) and made == [1]  # to know its shape
+        assert repr(lazy).startswith(f"<LazyRows {lazy.shape} of float")
         assert lazy.shape == (2000, 8) and lazy.dtype == X.dtype and len(lazy) == 2000
         np.testing.assert_array_equal(lazy[30:330], 2 * X[30:330])
         assert sum(made) == 301

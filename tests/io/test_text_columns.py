@@ -217,3 +217,26 @@ def test_text_of_files_larger_than_memory(tmp_path: Path) -> None:
     table = datasets.open_rows(path, keep=[], drop=["colour"])
     assert table.feature_names == ["size"]
     assert table.left_out == ("colour", "name", "ticket", "when")
+
+
+@pytest.mark.filterwarnings("ignore:.*are? left out")
+@pytest.mark.parametrize("convert", [lambda path: path, to_parquet])
+@pytest.mark.parametrize("last", ["2020-{:02d}-11", "{}/2/1999", "1.{}.20 10:30"])
+def test_a_last_column_of_dates_is_no_label(tmp_path: Path, convert, last) -> None:
+    path = tmp_path / "t.csv"
+    lines = [
+        f"{'red' if i % 2 else 'blue'},{i / 7},{last.format(1 + i % 12)}\n"
+        for i in range(40)
+    ]
+    path.write_text("colour,size,when\n" + "".join(lines))
+    if convert is to_parquet and not last.startswith("2020"):
+        pytest.skip("in Parquet other dates are text")
+    table = read_table(convert(path), keep=[])
+    assert table.y is None and table.left_out == ("when",)
+
+
+def test_a_column_of_text_that_is_not_there_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("size\n1\n2\n")
+    with pytest.raises(DataFileError, match=r"lacks the model's columns 'colour', but"):
+        read_table(path, columns=["colour=red", "colour=blue"])

@@ -217,9 +217,12 @@ def _one_row(x: Any, image_shape: tuple[int, ...] | None) -> Array:
         x = np.asarray(x).reshape(-1)
     row = x if getattr(x, "ndim", None) == 2 else np.asarray(x)[None]
     if row.ndim != 2 or row.shape[0] != 1:
+        or_image = ""
+        if height_and_width is not None:
+            or_image = f", or of an image of {height_and_width} pixels"
         raise ValueError(
-            f"x has the shape {np.shape(x)}, not that of one row: explain one row at a "
-            "time, explain(model, X[0])"
+            f"x has the shape {np.shape(x)}, not that of one row{or_image}: explain "
+            "one row at a time, explain(model, X[0])"
         )
     return row
 

@@ -42,6 +42,9 @@ class LazyRows:
         self.shape = (self._count, *first.shape[1:])
         self.dtype = first.dtype
 
+    def __repr__(self) -> str:
+        return f"<LazyRows {self.shape} of {self.dtype}, computed as they are read>"
+
     def __len__(self) -> int:
         return self._count
 

@@ -203,14 +203,14 @@ def as_tuple(names: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def label_column(
-    path: Path, names: list[str] | None, is_number: list[bool], request: Request
+    path: Path, names: list[str] | None, no_words: list[bool], request: Request
 ) -> int | None:
     """Find the label column: as given, by its usual names, or a last text column.
 
-    `is_number` says for each column whether it holds numbers. Columns that are asked
-    for as features are no labels, whatever their names.
+    `no_words` says for each column whether it holds numbers or dates. Columns that are
+    asked for as features are no labels, whatever their names.
     """
-    label, count = request.label, len(is_number)
+    label, count = request.label, len(no_words)
     if label is False:
         return None
     if isinstance(label, int):
@@ -243,8 +243,8 @@ def label_column(
                 stacklevel=2,
             )
         return usual_columns[0]
-    is_text = count > 1 and not is_number[-1]
-    return count - 1 if is_text and count - 1 in allowed else None
+    has_words = count > 1 and not no_words[-1]
+    return count - 1 if has_words and count - 1 in allowed else None
 
 
 def _column_by_name(path: Path, label: str, names: list[str] | None) -> int:
@@ -309,7 +309,8 @@ def check_names(path: Path, names: list[str], expected: tuple[str, ...]) -> None
         instead = f", but has {list_names(extra)}" if extra else ""
         raise DataFileError(
             path,
-            f"lacks the model's columns {list_names(missing)}{instead}: rename or add "
+            f"lacks the model's columns {list_names(_without_values(missing))}"
+            f"{instead}: rename or add "
             "them, or save it without a header to match columns by position",
         )
     refuse_equal_names(path, [name for name in names if name in expected_names])
@@ -319,6 +320,17 @@ def check_names(path: Path, names: list[str], expected: tuple[str, ...]) -> None
             f"{list_names(extra)}",
             stacklevel=2,
         )
+
+
+def _without_values(names: list[str]) -> list[str]:
+    """Name a column of text once, in place of all its columns of 0 and 1.
+
+    >>> _without_values(["age", "sex=f", "sex=m", "a=b"])
+    ['age', 'sex', 'a=b']
+    """
+    columns = [name.partition("=")[0] for name in names]
+    counts, pairs = Counter(columns), zip(columns, names, strict=True)
+    return list(dict.fromkeys(c if counts[c] > 1 else name for c, name in pairs))
 
 
 def refuse_equal_names(path: Path, names: list[str]) -> None:

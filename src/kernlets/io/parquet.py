@@ -151,7 +151,11 @@ def choose_columns(
         for kind in schema.types
     ]
     is_text = [_is_text(kind) for kind in schema.types]
-    label = label_column(path, names, numeric, request)
+    no_words = [
+        is_number or types.is_temporal(kind)
+        for is_number, kind in zip(numeric, schema.types, strict=True)
+    ]
+    label = label_column(path, names, no_words, request)
     features = feature_columns(path, names, len(names), label, request)
     check_present(path, request.keep, [names[j] for j in features])
     refuse_equal_names(path, [names[j] for j in features])

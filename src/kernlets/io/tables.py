@@ -69,8 +69,8 @@ def read_table(
         of images with one sub-folder per class.
     label : str, int, False or None
         Name or index of the label column (for `.npz` and `.mat`: name of the array, or
-        column of X). None looks for the usual names, then for a last column of text;
-        False reads no labels.
+        column of X). None looks for the usual names, then for a last column of text
+        that is no date; False reads no labels.
     key : str, optional
         `.npz` and `.mat`: name of the array of rows. Labels are then looked for under
         the same name with y in place of X ("X_test", "y_test").

@@ -35,6 +35,7 @@ MIN_TICKS = 8  # fewer columns than this may rise in equal steps by chance
 ZEROS = "bytes of zero, as no text has: save it as UTF-8"
 NEVER_IN_LABELS = ("\n", "\r", "\0")
 COMMA = re.compile(r"[+-]?\d*,\d+([eE][+-]?\d+)?")  # 1,5
+DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}\b")  # a time may follow
 DOUBTFUL = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # 1,234 may be a thousand
 
 
@@ -146,12 +147,12 @@ def find_layout(path: Path, request: Request) -> TextLayout:
         raise DataFileError(
             path, f"names {len(names)} columns but has {len(data[0])}: fix the header"
         )
-    # a single word, or a column without a value, does not make a column of labels
-    numeric = [
-        any(map(is_number, cells)) or all(c.strip().lower() in MISSING for c in cells)
+    # a single word, dates, or a column without a value do not make a column of labels
+    no_words = [
+        any(map(is_number, cells)) or all(map(_is_date_or_missing, cells))
         for cells in zip(*data, strict=False)
     ]
-    titles, label = _find_label(path, names, numeric, request)
+    titles, label = _find_label(path, names, no_words, request)
     sources: dict[str, list[str]] = {}
     feature_names = None
     if request.columns is not None and request.keep is None:  # those of a model
@@ -183,21 +184,21 @@ def find_layout(path: Path, request: Request) -> TextLayout:
 
 
 def _find_label(
-    path: Path, names: list[str] | None, is_number: list[bool], request: Request
+    path: Path, names: list[str] | None, no_words: list[bool], request: Request
 ) -> tuple[list[str], int | None]:
     """Return names of columns, or without a header their positions, and the label."""
     if names is not None:
         features = tuple(source_columns(request.columns or (), names))
         request = replace(request, columns=features)
-        return names, label_column(path, names, is_number, request)
-    titles = position_names(len(is_number))
+        return names, label_column(path, names, no_words, request)
+    titles = position_names(len(no_words))
     features = request.columns or ()
     is_model = bool(features) and source_columns(features, titles).keys() <= {*titles}
     if is_model and request.label is None:  # the file has its columns and no other
         return titles, None
-    label = label_column(path, None, is_number, request)
+    label = label_column(path, None, no_words, request)
     if label is not None:
-        titles = position_names(len(is_number) - 1)
+        titles = position_names(len(no_words) - 1)
         titles.insert(label, "")
     return titles, label
 
@@ -313,6 +314,11 @@ def _step(cells: list[str]) -> float | None:
 
 def _numbers(cells: list[str]) -> list[float]:
     return [float(cell) for cell in cells if is_number(cell)]
+
+
+def _is_date_or_missing(cell: str) -> bool:
+    cell = cell.strip().lower()
+    return cell in MISSING or DATE.match(cell) is not None
 
 
 def is_number(cell: str) -> bool:
