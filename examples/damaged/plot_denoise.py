@@ -66,5 +66,5 @@ plt.show()
 # **What one sees.** The linear dictionary removes most of the noise and leaves grey
 # smears. The pre-images look like digits, and their error is smaller by a third.
 #
-# **What to change.** ``NOISE``. With little noise more non-zeros are better. ``sigma``:
-# a wide kernel behaves like the linear dictionary.
+# **What to change.** ``NOISE``, and then the numbers of non-zeros: they were chosen for
+# this noise.
