@@ -87,10 +87,10 @@ for line, (name, images) in zip(axes, pictures.items(), strict=True):
 plt.show()
 
 # %%
-# **What one sees.** With zeros the dictionary explains the black holes, too: the error of
-# the digits is nearly three times as large, and the photograph is lost. Marked as unknown,
-# the holes take no part.
+# **What one sees.** With zeros the dictionary explains the black holes, too: the error
+# of the digits is nearly three times as large, and the photograph is lost. Marked as
+# unknown, the holes take no part.
 #
 # **What to change.** The share of lost pixels, and ``n_nonzero_coefs``. At 70 % kernel
-# atoms are ahead of linear ones, as the table in :doc:`missing values </missing-values>`
-# shows.
+# atoms are ahead of linear ones, as the table in :doc:`missing values
+# </missing-values>` shows.

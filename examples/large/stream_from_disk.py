@@ -70,8 +70,8 @@ axes.set(xlabel="images seen", ylabel="accuracy on new images (%)")
 plt.show()
 
 # %%
-# **What one sees.** Most is learned from the first file. Later ones add two percent, with
-# ups and downs of less than one percent.
+# **What one sees.** Most is learned from the first file. Later ones add two percent,
+# with ups and downs of less than one percent.
 #
-# **What to change.** ``Forgetting(1.0)`` weighs all images equally. ``n_landmarks``: the
-# map cannot improve after its first look.
+# **What to change.** ``Forgetting(1.0)`` weighs all images equally. ``n_landmarks``:
+# the map cannot improve after its first look.
