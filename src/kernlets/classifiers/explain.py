@@ -20,6 +20,7 @@ from ..base.pipelines import before_last, last_step
 from ..base.row_names import row_name, row_names
 from ..contracts import Array, Dictionary, SparseCodes
 from ..data.check import check_rows
+from ..data.limits import work_context
 from ..dictionaries import ExplicitDictionary, KernelDictionary
 from ..learners.kernel_ksvd import KernelLearner
 from ..numerics.arrays import to_numpy
@@ -294,7 +295,8 @@ def _explain_image_classifier(
 ) -> Explanation:
     """Explain by the patches of the image, and by the atoms of patches."""
     rows = check_rows(model, row, like=model.patches_._model_array, allow_nan=True)
-    reasons = model._reasons(rows)
+    with work_context():
+        reasons = model._reasons(rows)
     atoms = _atom_uses(reasons.atom_weights, [None] * len(reasons.atom_weights))
     height, width, channels = model.image_shape_
     shape = (height, width, channels) if channels > 1 else (height, width)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base.constraints import HasMethods
 from ..contracts import Array
 from ..data.check import check_rows
+from ..data.limits import work_context
 from ..data.rows import map_rows
 from ..datasets import add_noise, drop_pixels
 from ..images.left_out import on_pixels, without_atoms, without_patches
@@ -234,7 +235,8 @@ class ImageClassifier(ScoreVoting):
     @available_if(_readout_has_probabilities)
     def predict_proba(self, X: Any) -> Array:  # (n, C)
         """Return the probability of each class, as the read-out gives it."""
-        return self._read_out(_class_probabilities, X)
+        with work_context():
+            return self._read_out(_class_probabilities, X)
 
     def _read_out(self, read_out: ReadOut, X: Any) -> Array:  # (n, C)
         check_is_fitted(self)
