@@ -192,7 +192,7 @@ USES = {
 LIMITS = {
     "classifier": [
         "Every row gets one of the labels above, also a row of another kind.",
-        "Probabilities rank the classes; they are not calibrated frequencies.",
+        "Probabilities are those of rows like the training rows, and of no others.",
     ],
     "detector": [
         "Unusual is not wrong, and usual is not right: look at the rows.",
