@@ -65,15 +65,14 @@ def kernel() -> Any:
 
 
 def published(name: str, **changes: Any) -> Callable[[Problem, int], Any]:
-    """One of the paper's methods with its own settings, but for some changes."""
+    """One of the paper's methods whose anchors move at once, but for some changes."""
 
     def build(problem: Problem, seed: int) -> Any:
-        from kernlets import ReducedKernelDL
+        from papers.exhibits.rkdl import all_at_once
 
-        rate = {} if name == "rkdl_d" else {"rate": problem.rate}
         restrict = problem.case["codes"] == "sparse"
         params = {"restrict": restrict, "random_state": seed, **changes}
-        return getattr(ReducedKernelDL, name)(kernel(), **rate, **params)
+        return all_at_once(name, problem.rate, **params)
 
     return build
 
@@ -121,10 +120,10 @@ def exact(problem: Problem, seed: int) -> Any:
 
 METHODS: dict[str, Callable[[Problem, int], Any]] = {
     "KDL": exact,
-    "RKDL-D": published("rkdl_d"),
-    "ORKDL-D": published("orkdl_d"),
-    "MORKDL-D": published("morkdl_d"),
-    "RKDL-D, first atoms samples": published("rkdl_d", init="samples"),
+    "RKDL-D": published("RKDL-D"),
+    "ORKDL-D": published("ORKDL-D"),
+    "MORKDL-D": published("MORKDL-D"),
+    "RKDL-D, first atoms samples": published("RKDL-D", init="samples"),
     "and anchors turned to the mean": turned,
     "and K-SVD started at samples (default)": reduced(),
     "and 3 plain gradient steps": plain_steps,

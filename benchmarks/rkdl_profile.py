@@ -40,7 +40,7 @@ class Dense(Reduced):
 
     def run(self) -> Any:
         problem = Problem(self.Y, {"data": "", "codes": "dense"})
-        return published("rkdl_d")(problem, SEED).fit(self.Y)
+        return published("RKDL-D")(problem, SEED).fit(self.Y)
 
 
 class Part(Method):

@@ -19,10 +19,10 @@ FIRST_ROWS = 6000  # from here on time should be linear
 
 
 class Reduced(Method):
-    """A method of the paper as published, at the paper's sizes."""
+    """A method of the paper at its sizes, whose anchors move all at once."""
 
     name = "RKDL-D"
-    build: ClassVar[str] = "rkdl_d"
+    method: ClassVar[str] = "RKDL-D"
     given: ClassVar[bool] = False
     """Whether the first D is given, and its learning not part of the time."""
 
@@ -36,11 +36,11 @@ class Reduced(Method):
         return KSVD(50, 5, init="normal", random_state=SEED).fit(self.Y).components_
 
     def run(self) -> Any:
-        from kernlets import ReducedKernelDL
+        from papers.exhibits.rkdl import all_at_once
 
         changes = {} if self.anchors is None else {"start": self.anchors}
-        make = getattr(ReducedKernelDL, self.build)
-        return make(kernel(), random_state=SEED, **changes).fit(self.Y)
+        params = {"restrict": True, "random_state": SEED, **changes}
+        return all_at_once(self.method, 5e-4, **params).fit(self.Y)
 
     def figures(self, result: Any) -> Figures:
         last = result.history_["objective"][-1]
@@ -55,7 +55,7 @@ class ReducedGiven(Reduced):
 
 class Optimized(Reduced):
     name = "ORKDL-D"
-    build = "orkdl_d"
+    method = "ORKDL-D"
 
 
 class OptimizedGiven(Optimized):
@@ -66,7 +66,7 @@ class OptimizedGiven(Optimized):
 
 class Mixed(Reduced):
     name = "MORKDL-D"
-    build = "morkdl_d"
+    method = "MORKDL-D"
 
 
 class MixedGiven(Mixed):

@@ -114,7 +114,8 @@ def findings(
     own = shown_records(exhibit, records, scale)
     made = made_with(own, sessions)
     if exhibit.metric.timing:
-        own = timed_alike(own, made)
+        timed = [r for r in own if not r.done or exhibit.value in r.values]
+        own = timed_alike(timed, made)
     points, kinds = points_of(exhibit, own), _kinds(own, made)
     context = Context(
         exhibit,

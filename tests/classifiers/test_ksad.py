@@ -499,3 +499,72 @@ def test_virtual_samples_of_k_sad_that_do_not_fit_into_memory(
     np.testing.assert_allclose(*atoms, atol=1e-9)
     np.testing.assert_allclose(shares, expected, atol=1e-12)
     np.testing.assert_allclose(codes.toarray(), model.encode(X).toarray(), atol=1e-9)
+
+
+# Atoms with labels
+
+
+def naive_decision(model, X, compare):
+    """The classes of samples by loops over the atoms, lines 15 to 18 of Algorithm 1."""
+    Phi, Z = model.map_.transform(X), model.dictionary_.atoms
+    labels = model.code_classes_
+    decided = []
+    for phi in Phi:
+        if compare == "atoms":
+            distances = [np.linalg.norm(phi - z) for z in Z]
+            decided.append(labels[np.argmin(distances)])
+        else:
+            energies = np.zeros(labels.max() + 1)
+            for z, label in zip(Z, labels, strict=True):
+                energies[label] += (z @ phi) ** 2
+            decided.append(energies.argmax())
+    return model.classes_[np.array(decided)]
+
+
+@pytest.mark.parametrize("compare", ["atoms", "energy"])
+def test_atoms_with_labels_decide(compare, digits):
+    X, y, X_test, y_test = digits
+    atoms = OrthogonalAtoms(compare=compare, threshold_new=False)
+    model = KSADClassifier(dictionary=atoms, n_components=60, random_state=0).fit(X, y)
+    found = model.predict(X_test)
+    np.testing.assert_array_equal(found, naive_decision(model, X_test, compare))
+    assert np.mean(found == y_test) > 0.5  # a guess is right in a tenth
+    by_rows = model.classes_[model.code_classes_]
+    np.testing.assert_array_equal(by_rows, y[model.code_rows_])
+    assert len(set(model.code_rows_)) == 60
+    assert (np.bincount(model.code_classes_) == 6).all()
+    likely = model.classes_[model.predict_proba(X_test).argmax(axis=1)]
+    np.testing.assert_array_equal(likely, found)
+
+
+def test_atoms_with_labels_are_saved(digits, tmp_path):
+    X, y, X_test, _ = digits
+    atoms = OrthogonalAtoms(compare="energy")
+    model = KSADClassifier(dictionary=atoms, n_components=20, random_state=0).fit(X, y)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X_test), model.predict(X_test))
+
+
+def test_every_class_needs_an_atom_and_every_atom_a_sample(digits):
+    X, y, *_ = digits
+    model = KSADClassifier(dictionary=OrthogonalAtoms(compare="atoms"), n_components=9)
+    with pytest.raises(ValueError, match=r"at least 10, one for each class"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="n_neighbors=21 is more than the 20"):
+        model.set_params(n_components=20, n_neighbors=21).fit(X, y)
+
+
+def test_the_block_method_of_the_paper_finds_the_same_space(digits):
+    """The full solver and block Krylov agree where both are used by request."""
+    X, y, X_test, _ = digits
+    params = {"n_components": 20, "n_landmarks": 400, "random_state": 0}
+    full, block = (
+        KSADClassifier(**params, eigen_solver=solver).fit(X, y)
+        for solver in ("full", "randomized")
+    )
+    assert block.map_.eigen_solver == "randomized"
+    F, G = (model.map_.transform(X_test) for model in (full, block))
+    np.testing.assert_allclose(G @ G.T, F @ F.T, atol=0.02 * np.abs(F @ F.T).max())
+    with pytest.raises(ValueError, match="n_components"):
+        KSADClassifier(eigen_solver="randomized").fit(X, y)

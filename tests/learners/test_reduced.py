@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,8 +30,14 @@ from kernlets.contracts import Coded, SparseCodes
 from kernlets.dictionaries import AnchoredDictionary
 from kernlets.kernels import Normalized
 from kernlets.learners.anchors import orient_atoms
-from kernlets.updates import AnchorDescent, AnchoredUpdate
-from kernlets.updates.descent import KernelTerm, LinearTerm, Objective, OnSpheres
+from kernlets.updates import AnchorDescent, AnchoredUpdate, KSVDUpdate
+from kernlets.updates.descent import (
+    KernelTerm,
+    LinearTerm,
+    Objective,
+    ObjectiveSum,
+    OnSpheres,
+)
 from kernlets.updates.reduced import _with_all_slots
 
 KERNELS = [RBF(1.5), Polynomial(3, coef0=1.0, scale=0.3)]
@@ -465,12 +472,70 @@ def test_named_methods_have_the_published_settings():
         5,
     )
     assert not plain.anchors.descent and plain.random_state == 3
+    assert plain.init == "mean" and plain.anchors.redraw and not plain.anchors.restrict
     moving = ReducedKernelDL.orkdl_d("rbf", rate=6e-4, n_components=10)
-    assert repr(moving.anchors.descent) == repr(AnchorDescent(3, 6e-4))
+    half = AnchorDescent(3, 3e-4, one_by_one=True)
+    assert repr(moving.anchors.descent) == repr(half)
     assert moving.n_components == 10 and moving.anchors.linear_weight == 0
     mixed = ReducedKernelDL.morkdl_d(rate=6e-4)
     assert mixed.anchors.linear_weight == 1
-    assert mixed.anchors.descent.linear_rate == 3e-4
+    assert repr(mixed.anchors.descent) == repr(half)
+
+
+def test_published_anchors_move_one_by_one_along_half_of_the_gradient(X, rng):
+    """Against the derivative of each column in turn, by differences of the value."""
+    dictionary, rows, codes = trained(KERNELS[0], X, X[:4].astype(float), rng)
+    linear = LinearTerm(X, X[:4], OMP(2), weight=1.0)
+    term = ObjectiveSum(term_of(dictionary, codes), linear)
+    rate, step = 1e-3, 1e-5
+    D = X[:4].astype(float)
+    for _ in range(2):
+        for i in range(len(D)):
+            slope = np.zeros(D.shape[1])
+            for f in range(D.shape[1]):
+                more, less = D.copy(), D.copy()
+                more[i, f] += step
+                less[i, f] -= step
+                slope[f] = (term.value(more) - term.value(less)) / (2 * step)
+            D[i] -= rate / 2 * slope
+    found = AnchorDescent(2, rate / 2, one_by_one=True).run(term, X[:4].astype(float))
+    np.testing.assert_allclose(found, D, atol=1e-6)
+    assert not np.array_equal(found, X[:4])
+
+
+def test_first_atoms_are_the_mean_and_random_directions(X):
+    model = ReducedKernelDL(
+        RBF(2.0), 6, anchors=Anchors(start=X[:9]), init="mean", random_state=0
+    )
+    model.kernel_ = RBF(2.0)  # as `fit` sets it
+    weights = np.arange(len(X)) % 3 + 1.0
+    start = model._first_dictionary(X, np.random.default_rng(0), weights)
+    features = np.asarray(start.features)
+    mean = np.average(features, axis=0, weights=weights)
+    np.testing.assert_allclose(start.atoms[0], mean / np.linalg.norm(mean))
+    np.testing.assert_allclose(np.linalg.norm(start.atoms, axis=1), 1)
+    others = model.set_params(init="normal")._first_dictionary(
+        X, np.random.default_rng(0), weights
+    )
+    np.testing.assert_allclose(start.atoms[1:], others.atoms[1:])
+
+
+def test_unused_atoms_are_drawn_again(X, rng):
+    dictionary, rows, codes = trained(KERNELS[0], X, X[:9], rng)
+    unused = replace(codes, values=np.where(codes.indices == 1, 0.0, codes.values))
+    update = AnchoredUpdate(restrict=False, min_uses=1, redraw=True)
+    others_stay = AnchoredUpdate(restrict=False, min_uses=0, max_coherence=2.0)
+    moved, plain = (
+        each.step(dictionary, Coded(rows, unused), np.random.default_rng(0)).dictionary
+        for each in (update, others_stay)
+    )
+    np.testing.assert_allclose(np.linalg.norm(moved.atoms, axis=1), 1)
+    same = np.isclose(moved.atoms, plain.atoms).all(axis=1)
+    assert not same[1] and same[np.arange(len(same)) != 1].all()
+    np.testing.assert_allclose(plain.atoms[1], dictionary.atoms[1])
+    plain = KSVD(5, 2, update=KSVDUpdate(min_uses=1, redraw=True), init="normal")
+    atoms = plain.set_params(random_state=0).fit(X[:4]).components_
+    np.testing.assert_allclose(np.linalg.norm(atoms, axis=1), 1)
 
 
 def test_torch_moves_the_anchors_as_numpy_does(X):
@@ -522,6 +587,11 @@ def moved_by(weight=0.0, **params):
         ({"anchors": Anchors(linear_weight=1.0)}, "set descent=True"),
         ({"anchors": moved_by(linear_rate=0.1)}, "set rate"),
         ({"anchors": moved_by(guard=True)}, "guard is about plain"),
+        ({"anchors": moved_by(one_by_one=True)}, "one_by_one is about plain"),
+        (
+            {"anchors": moved_by(rate=0.1, guard=True, one_by_one=True)},
+            "leave one_by_one out",
+        ),
         ({"anchors": moved_by(rate=0.1, linear_rate=0.1)}, "set linear_weight"),
         ({"anchors": moved_by(1.0, rate=-1.0, linear_rate=0.1)}, "positive rate"),
         ({"anchors": "magic"}, "anchors"),
@@ -544,7 +614,7 @@ def test_saved_and_loaded(tmp_path, X):
     kernlets.save(model, tmp_path / "model")
     again = kernlets.load(tmp_path / "model")
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
-    assert again.anchors.descent.rate == 1e-4
+    assert again.anchors.descent.rate == 5e-5 and again.anchors.redraw
 
 
 def test_codes_of_all_atoms_keep_their_values(rng):

@@ -429,6 +429,17 @@ def test_seconds_of_a_crowd_are_left_out_where_some_were_taken_alone():
     assert len(scores.rows[0].values) == 5
 
 
+def test_runs_without_seconds_do_not_say_how_others_were_timed():
+    alone = runs("ours", 1, around(90.0)[:3], "alone")
+    untimed = [
+        replace(run, values={"accuracy": 1.0})
+        for run in runs("rival", 1, around(1.0), "gpu")
+    ]
+    found = judged(exhibit(metric=TIMED), alone, untimed)
+    assert found.rows[0].rule.endswith("; cpu, 2 threads")
+    assert found.rows[0].why == ""
+
+
 def test_seconds_of_two_devices_are_never_in_one_column():
     groups = (
         runs("ours", 1, around(90.0)),

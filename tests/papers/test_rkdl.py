@@ -12,6 +12,8 @@ import pytest
 from kernlets import RBF, AnchorDescent, Anchors, KernelKSVD, ReducedKernelDL, datasets
 from kernlets.updates import KSVDUpdate
 from papers.datasets import load
+from papers.exhibits.rkdl import all_at_once
+from papers.published import number
 
 pytestmark = pytest.mark.slow
 
@@ -51,13 +53,21 @@ def mean_error(build, Y, rounds=5):
     return float(np.mean(1000 * np.sqrt(np.array(last) / Y.shape[1])))
 
 
+@pytest.mark.parametrize(("data", "row"), [("mnist", "RKDL-D"), ("cifar", "RKDL-D")])
+def test_named_methods_meet_table_1(data, row, signals):
+    def build(seed):
+        return ReducedKernelDL.rkdl_d(KERNEL, random_state=seed)
+
+    published = number("rkdl", "table1", row, data).value
+    assert mean_error(build, signals[data]) == pytest.approx(published, rel=0.03)
+
+
 @pytest.mark.parametrize("restrict", [True, False], ids=["sparse", "dense"])
 @pytest.mark.parametrize(("data", "method"), SPARSE)
-def test_published_methods_have_the_known_errors(data, method, restrict, signals):
+def test_other_starts_have_the_known_errors(data, method, restrict, signals):
     def build(seed):
-        rate = {} if method == "rkdl_d" else {"rate": RATE[data]}
-        make = getattr(ReducedKernelDL, method)
-        return make(KERNEL, **rate, restrict=restrict, random_state=seed)
+        name = method.upper().replace("_", "-")
+        return all_at_once(name, RATE[data], restrict=restrict, random_state=seed)
 
     known = SPARSE if restrict else DENSE
     assert mean_error(build, signals[data]) == pytest.approx(
@@ -86,7 +96,8 @@ def test_a_guard_keeps_mixed_steps_from_diverging(signals):
 
     def path(**params):
         steps = AnchorDescent(3, rate, **params)
-        model = ReducedKernelDL.morkdl_d(KERNEL, descent=steps, random_state=2)
+        settings = {"descent": steps, "restrict": True, "random_state": 2}
+        model = all_at_once("MORKDL-D", rate, **settings)
         return np.array(model.fit(signals["cifar"]).history_["objective"])
 
     free, guarded = path(), path(guard=True)

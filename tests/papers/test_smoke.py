@@ -13,6 +13,7 @@ import pytest
 from papers.__main__ import main
 from papers.catalogue import exhibits
 from papers.findings import findings
+from papers.points import shown_records
 from papers.records import Records
 from papers.spec import Unavailable
 
@@ -44,9 +45,8 @@ def check_exhibit(exhibit, records):
         return
     assert found.skipped == []
     cases = exhibit.study.cases("smoke")
-    assert sorted(map(str, (r.cell.case for r in found.records))) == sorted(
-        map(str, cases)
-    )
+    made = shown_records(exhibit, records, "smoke")
+    assert sorted(str(r.cell.case) for r in made) == sorted(map(str, cases))
     assert found.points
     for record in found.records:
         assert not any("RuntimeWarning" in text for text in record.warned)

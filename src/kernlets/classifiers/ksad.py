@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import clone
 
 from .. import schema
-from ..base.constraints import AT_LEAST_1, SHARE
+from ..base.constraints import AT_LEAST_1, SHARE, StrOptions
 from ..base.estimator import Estimator, check_fitted
 from ..contracts import Array, SparseCodes
 from ..data.missing import all_in_memory
@@ -31,7 +31,9 @@ from .ksad_atoms import (
     OrthogonalAtoms,
     class_distances,
     codes_of_blocks,
+    count_energies,
     count_votes,
+    distances_from_energies,
     resolve_atoms,
 )
 from .labels import CompleteSamples, complete_samples
@@ -57,7 +59,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     in turn: Q = T(ΦZᵀ − ½ beta2 ∇G(Q)) with the soft threshold T at ½ beta1, and Z
     solves an orthogonal Procrustes problem, eq. (6). A new sample gets the label of
-    the nearest training codes.
+    the nearest training codes, or that of the nearest atoms (`OrthogonalAtoms`).
 
     Parameters
     ----------
@@ -77,8 +79,11 @@ class KSADClassifier(ClassifierMixin, Estimator):
     landmarks, n_landmarks
         As in `NystroemMap`. Default number: twice `n_components` if that is given,
         otherwise that of the map.
+    eigen_solver : {"auto", "full", "randomized"}
+        As in `NystroemMap`: "randomized" is the block Krylov (block Lanczos) method
+        of the paper, and needs `n_components`.
     n_neighbors : int
-        Number of nearest training codes that vote.
+        Number of nearest training codes, or atoms, that vote.
     random_state : int, RandomState, Generator or None
         Seed of the landmarks and of the first atoms.
 
@@ -95,11 +100,13 @@ class KSADClassifier(ClassifierMixin, Estimator):
     centre_ : array (k,)
         Mean of the class means of the virtual samples (only with "fisher").
     codes_ : array (n, m)
-        Training codes.
+        Training codes; with ``OrthogonalAtoms(compare="atoms")`` or "energy" those of
+        the atoms.
     code_rows_ : array (n,)
-        The training row of each code; rows are repeated by their weights.
+        The training row of each code, or the one from which the atom started; rows are
+        repeated by their weights.
     code_classes_ : array (n,)
-        Index in `classes_` of the class of each training code.
+        Index in `classes_` of the class of each code.
     history_ : dict
         ``objective`` and ``seconds`` of each iteration. With "fisher" there is one
         iteration, whose objective is 1/tr(S_w⁻¹S_b).
@@ -113,9 +120,11 @@ class KSADClassifier(ClassifierMixin, Estimator):
     Notes
     -----
     For every square orthonormal Z, distances between rows of ΦZᵀ equal those between
-    rows of Φ. So in the published classifier the dictionary influences the labels only
-    through the threshold, which removes information. It is k-NN in feature space, and
-    with a kernel that grows with xᵀy, on samples of unit norm, k-NN on the samples.
+    rows of Φ. So where training codes are compared the dictionary influences the labels
+    only through the threshold, which removes information. It is k-NN in feature space,
+    and with a kernel that grows with xᵀy, on samples of unit norm, k-NN on the samples.
+    Lines 16 to 18 of Algorithm 1 compare with Z, which is atoms with labels:
+    ``OrthogonalAtoms(compare="atoms", threshold_new=False)``.
     As printed, codes that are thresholded are compared with codes that are not; with
     the trace the gradient of G is in the units of Q, with the norm it is not.
     With ``dictionary="fisher"`` the atoms do influence the labels.
@@ -136,6 +145,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         "n_components": [AT_LEAST_1, None],
         "landmarks": [str, callable, "array-like"],
         "n_landmarks": [AT_LEAST_1, SHARE, None],
+        "eigen_solver": [StrOptions({"auto", "full", "randomized"})],
         "n_neighbors": [AT_LEAST_1],
         "random_state": ["random_state", np.random.Generator],
     }
@@ -173,6 +183,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         n_components: int | None = None,
         landmarks: Any = "kmeans",
         n_landmarks: int | float | None = None,
+        eigen_solver: Literal["auto", "full", "randomized"] = "auto",
         n_neighbors: int = 1,
         random_state: Any = None,
     ) -> None:
@@ -181,6 +192,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         self.n_components = n_components
         self.landmarks = landmarks
         self.n_landmarks = n_landmarks
+        self.eigen_solver = eigen_solver
         self.n_neighbors = n_neighbors
         self.random_state = random_state
 
@@ -204,7 +216,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
         )
         samples = complete_samples(self, X, y, sample_weight, kernel)
         X, labels = samples.X, samples.class_indices
-        self.classes_, self.code_rows_ = samples.classes, samples.row_numbers
+        self.classes_ = samples.classes
         self._check_neighbors(X.shape[0])
         rng = generator(self.random_state)
 
@@ -214,7 +226,8 @@ class KSADClassifier(ClassifierMixin, Estimator):
         _warn_of_uneven_energies(to_numpy(self.map_.kernel_.diag(X)))
 
         # Stage 2, lines 9 to 14: atoms Z, and the codes Q of stage 3
-        self._learn(F, labels, rng)
+        self.code_rows_ = samples.row_numbers[self._learn(F, labels, rng)]
+        self._check_neighbors(len(self.code_rows_))
         self.temperature_ = self._held_out_temperature(samples, kernel)
         return self
 
@@ -232,8 +245,9 @@ class KSADClassifier(ClassifierMixin, Estimator):
             F = part_map.fit_transform(part.X)
             model._learn(F, part.y, np.random.default_rng(0))
             codes = model._codes(part_map.transform(part.X_valid))
-            n_neighbors = min(self.n_neighbors, len(part.y))
-            return class_distances(codes, model.codes_, part.y, n_neighbors)
+            n_neighbors = min(self.n_neighbors, len(model.codes_))
+            compare = distances_from_energies if self._has_energies else class_distances
+            return compare(codes, model.codes_, model.code_classes_, n_neighbors)
 
         temperature = temperature_of_parts(
             samples.X[index_like(rows, samples.X)],
@@ -245,28 +259,35 @@ class KSADClassifier(ClassifierMixin, Estimator):
 
     def _learn(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator
-    ) -> KSADClassifier:
-        """Learn from virtual samples, which a search shares among classifiers."""
+    ) -> np.ndarray:
+        """Learn from virtual samples, which a search shares among classifiers.
+
+        Return the row of the sample behind each of `codes_`.
+        """
         kind = resolve_atoms(self.dictionary)
         learned = kind.learn(F, labels, rng, self)
         self.dictionary_ = ExplicitDictionary(learned.atoms)
-        self.codes_, self.code_classes_ = learned.codes, labels
+        self.codes_, self.code_classes_ = learned.codes, labels[learned.rows]
         vars(self).pop("centre_", None)
         if learned.centre is not None:
             self.centre_ = learned.centre
         self.history_ = learned.history
         self.n_iter_ = len(self.history_["objective"])
-        return self
+        return learned.rows
 
     @property
     def _n_tasks(self) -> int:
         return getattr(resolve_atoms(self.dictionary), "max_iter", 1)
 
-    def _check_neighbors(self, n_samples: int) -> None:
-        if self.n_neighbors > n_samples:
+    @property
+    def _has_energies(self) -> bool:
+        return getattr(resolve_atoms(self.dictionary), "compare", "") == "energy"
+
+    def _check_neighbors(self, n_codes: int) -> None:
+        if self.n_neighbors > n_codes:
             raise ValueError(
-                f"n_neighbors={self.n_neighbors} is more than the {n_samples} samples: "
-                "lower it"
+                f"n_neighbors={self.n_neighbors} is more than the {n_codes} samples or "
+                "atoms with labels: lower it"
             )
 
     def _feature_map(self, n_samples: int, seed: int) -> NystroemMap:
@@ -279,6 +300,7 @@ class KSADClassifier(ClassifierMixin, Estimator):
             self.landmarks,
             n_landmarks=n_landmarks,
             n_components=n_components,
+            eigen_solver=self.eigen_solver,
             random_state=seed,
         )
 
@@ -304,17 +326,19 @@ class KSADClassifier(ClassifierMixin, Estimator):
         squared distance from the ⌈n_neighbors/2⌉-th nearest training code of class c.
         If another class has more votes, the two exchange their probabilities.
         """
-        distances = self._of_training_codes(class_distances, X)
+        compare = distances_from_energies if self._has_energies else class_distances
+        distances = self._compared(compare, X)
         compute = partial(class_probabilities, self.temperature_)
         return load_values(apply_to_rows(compute, distances))
 
     def predict(self, X: Any) -> Array:  # (n,)
-        """Return the label with the most votes among the nearest training codes."""
-        votes = load_values(self._of_training_codes(count_votes, X))
+        """Return the label with the most votes among the nearest codes."""
+        compare = count_energies if self._has_energies else count_votes
+        votes = load_values(self._compared(compare, X))
         return labels_like(self.classes_[to_numpy(votes).argmax(axis=1)], X)
 
-    def _of_training_codes(self, compare: Callable[..., Any], X: Any) -> Any:
-        """Compare codes of new samples with the training codes."""
+    def _compared(self, compare: Callable[..., Any], X: Any) -> Any:
+        """Compare codes of new samples with those that have labels."""
         codes = self._new_codes(X)
         self._check_neighbors(self.codes_.shape[0])
         return compare(codes, self.codes_, self.code_classes_, self.n_neighbors)

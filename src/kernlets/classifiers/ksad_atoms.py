@@ -16,7 +16,7 @@ from ..base.names import build
 from ..contracts import Array
 from ..data.rows import load_values, map_rows, sum_rows
 from ..io.checkpoint import Checkpoint, fitting
-from ..learners.initial_atoms import start_atoms
+from ..learners.initial_atoms import nonzero_rows, start_atoms
 from ..learners.loop import Alternation, Monitor, iterate
 from ..numerics.arrays import (
     as_like,
@@ -28,7 +28,7 @@ from ..numerics.arrays import (
     row_norms,
     smallest,
 )
-from ..numerics.scaling import peaks, power_of_two
+from ..numerics.scaling import peaks, power_of_two, unit_rows
 from ..schema import check
 from ..sklearn_base import BaseEstimator
 from ..updates.orthogonal import nearest_orthonormal, procrustes
@@ -41,7 +41,8 @@ class LearnedCodes(NamedTuple):
     """The atoms, the codes of the virtual samples, and the history of a fit."""
 
     atoms: Array  # (m, k)
-    codes: Array  # (n, m)
+    codes: Array  # (n, m) with which codes of new samples are compared
+    rows: np.ndarray  # (n,) the sample of each of them
     history: dict[str, list[float]]
     centre: Array | None = None  # (k,) that is subtracted before coding
 
@@ -63,6 +64,11 @@ class OrthogonalAtoms(BaseEstimator):
     threshold_new : bool
         Whether codes of new samples are thresholded, as training codes are. With False
         they are ΦZᵀ, line 15 of the paper's Algorithm 1.
+    compare : {"codes", "atoms", "energy"}
+        What has labels, lines 16 to 18 of Algorithm 1: the training codes; or the atoms
+        Z, as these lines print it, each with the class of the sample that it starts
+        from. A new sample gets the label of the nearest atoms, or that of the class
+        whose atoms have most of the energy of its code, ‖ZᶜΦ‖².
 
     Examples
     --------
@@ -78,6 +84,7 @@ class OrthogonalAtoms(BaseEstimator):
         "max_iter": [AT_LEAST_1],
         "between": [StrOptions(set(BETWEEN))],
         "threshold_new": ["boolean"],
+        "compare": [StrOptions({"codes", "atoms", "energy"})],
     }
 
     def __init__(
@@ -88,18 +95,25 @@ class OrthogonalAtoms(BaseEstimator):
         *,
         between: Literal["trace", "norm"] = "trace",
         threshold_new: bool = True,
+        compare: Literal["codes", "atoms", "energy"] = "codes",
     ) -> None:
         self.beta1 = beta1
         self.beta2 = beta2
         self.max_iter = max_iter
         self.between = between
         self.threshold_new = threshold_new
+        self.compare = compare
 
     def learn(
         self, F: Array, labels: np.ndarray, rng: np.random.Generator, classifier: Any
     ) -> LearnedCodes:
         """Compute codes and atoms in turn, lines 9 to 14 of Algorithm 1."""
-        Z_0 = as_like(nearest_orthonormal(_first_atoms(F, rng)), F)
+        if self.compare == "codes":
+            rows, first_atoms = np.arange(len(labels)), _first_atoms(F, rng)
+        else:
+            rows = _rows_of_all_classes(F, labels, rng)
+            first_atoms = unit_rows(F[index_like(rows, F)])
+        Z_0 = as_like(nearest_orthonormal(first_atoms), F)
         scatter_class = BETWEEN[self.between]
         alternation = CodesThenAtoms(
             F, labels, Z_0, self.beta1, self.beta2, scatter_class
@@ -108,7 +122,10 @@ class OrthogonalAtoms(BaseEstimator):
         monitor = Monitor.of(classifier, self.max_iter, measure="objective")
         history, _ = iterate(alternation, monitor, checkpoint)
         alternation.code()
-        return LearnedCodes(alternation.atoms, alternation.codes, history)
+        codes = alternation.codes
+        if self.compare != "codes":  # of the atoms themselves: ZZᵀ = I
+            codes = as_like(np.eye(len(rows)), F)
+        return LearnedCodes(alternation.atoms, codes, rows, history)
 
     def codes(self, F: Array, atoms: Array, centre: Array | None) -> Array:  # (n, m)
         """Compute codes of virtual samples of new rows."""
@@ -124,6 +141,27 @@ def _first_atoms(F: Array, rng: np.random.Generator) -> Array:  # (n, k) -> (k, 
     random_atoms = rng.standard_normal((F.shape[1] - sample_atoms.shape[0], F.shape[1]))
     random_atoms = as_like(random_atoms, sample_atoms)
     return namespace(sample_atoms).concat([sample_atoms, random_atoms])
+
+
+def _rows_of_all_classes(
+    F: Array,  # (n, k)
+    labels: np.ndarray,  # (n,)
+    rng: np.random.Generator,
+) -> np.ndarray:  # (k,)
+    """Draw k samples that are not zero, equally many of each class if it has them."""
+    rows, n_classes = rng.permutation(nonzero_rows(F)), int(labels.max()) + 1
+    if not n_classes <= F.shape[1] <= len(rows):
+        raise ValueError(
+            f"atoms with labels start from samples: there must be at least {n_classes}"
+            f", one for each class, and at most {len(rows)}, one for each sample that "
+            f"is not zero, and virtual samples have {F.shape[1]} entries: change "
+            "n_components"
+        )
+    rank = np.empty(len(rows), dtype=int)  # of a sample among those of its class
+    for c in np.unique(labels[rows]):
+        is_class = labels[rows] == c
+        rank[is_class] = np.arange(is_class.sum())
+    return rows[np.argsort(rank, kind="stable")[: F.shape[1]]]
 
 
 @dataclass(frozen=True)
@@ -265,7 +303,7 @@ class FisherAtoms(BaseEstimator):
         seconds = time.perf_counter() - start
         history = {"objective": [1 / criterion], "seconds": [seconds]}
         codes = load_values(codes_of_blocks(self, F, atoms, centre))
-        return LearnedCodes(atoms, codes, history, centre)
+        return LearnedCodes(atoms, codes, np.arange(len(labels)), history, centre)
 
     def codes(self, F: Array, atoms: Array, centre: Array | None) -> Array:  # (n, m)
         """Compute directions of virtual samples as seen from the centre."""
@@ -332,6 +370,38 @@ def count_votes(
         return xp.stack([xp.sum(votes, axis=1) for votes in is_class], axis=1)
 
     return map_rows(votes_of_block, Q, 2 * points.shape[0] * Q.dtype.itemsize)
+
+
+def count_energies(
+    Q: Any,  # (n, m)
+    points: Array,  # (m, m) codes of the atoms
+    labels: np.ndarray,  # (m,) integers from 0
+    n_neighbors: int,
+) -> Array:  # (n, C)
+    """Compute the share of the energy of each row of Q in the atoms of each class.
+
+    It has the arguments of `count_votes`, of which the number of neighbours is not
+    used.
+    """
+    xp = namespace(points)
+    is_member = as_like(labels[:, None] == np.arange(int(labels.max()) + 1), points)
+
+    def shares_of_block(rows: Array) -> Array:
+        unit_codes = unit_rows(rows @ points.T)
+        return xp.square(unit_codes) @ is_member
+
+    return map_rows(shares_of_block, Q, 2 * points.shape[0] * Q.dtype.itemsize)
+
+
+def distances_from_energies(
+    Q: Any, points: Array, labels: np.ndarray, n_neighbors: int
+) -> Array:  # (n, C)
+    """Compute 1 less the share of the energy in the atoms of each class."""
+
+    def distances_of_block(rows: Array) -> Array:
+        return 1 - count_energies(rows, points, labels, n_neighbors)
+
+    return map_rows(distances_of_block, Q, 2 * points.shape[0] * Q.dtype.itemsize)
 
 
 def class_distances(

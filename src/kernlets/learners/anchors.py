@@ -63,6 +63,10 @@ class Anchors(BaseEstimator):
         anchors are updated. The authors' program does not restrict them: the errors in
         their Table I (and in `history_` with False) are those of codes that have become
         dense.
+    redraw : bool
+        Whether atoms over the anchors that no sample uses are drawn at random, as in
+        the authors' program. Otherwise atoms with few uses, and copies of others, are
+        replaced by samples.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class Anchors(BaseEstimator):
         "descent": ["boolean", AnchorDescent],
         "linear_weight": [NOT_NEGATIVE],
         "restrict": ["boolean"],
+        "redraw": ["boolean"],
     }
 
     def __init__(
@@ -90,12 +95,14 @@ class Anchors(BaseEstimator):
         descent: bool | AnchorDescent = False,
         linear_weight: float = 0.0,
         restrict: bool = True,
+        redraw: bool = False,
     ) -> None:
         self.n_anchors = n_anchors
         self.start = start
         self.descent = descent
         self.linear_weight = linear_weight
         self.restrict = restrict
+        self.redraw = redraw
 
     def check(self) -> None:
         """Refuse bad values, and parameters that exclude each other."""

@@ -41,12 +41,13 @@ from ..numerics.arrays import (
     as_like,
     eps,
     index_like,
+    namespace,
     or_wider,
     row_norms,
     to_numpy,
 )
 from ..numerics.random import generator
-from ..updates import AnchorDescent, AnchoredUpdate
+from ..updates import AnchorDescent, AnchoredUpdate, KSVDUpdate
 from .anchors import Anchors, as_anchors, as_descent, count_usable
 from .code_and_update import BatchLearner
 from .initial_atoms import check_row_numbers, count_row_numbers
@@ -70,9 +71,10 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         A kernel on rows of numbers; it must be differentiable if the anchors move.
     n_components, n_nonzero_coefs, coder, max_iter
         As in `KSVD`.
-    init : {"samples", "anchors", "normal"} or array of row numbers
+    init : {"samples", "anchors", "normal", "mean"} or array of row numbers
         The first atoms: training samples projected on the span of the anchors, some of
-        the anchors themselves, or random combinations of all of them.
+        the anchors themselves, or random combinations of all of them; with "mean" the
+        first of these is the mean of the samples.
     anchors : int, str, Anchors, linear learner or array (n, p)
         The number of anchors; or the first ones: "dictionary", "kmeans" or "samples",
         also with their number (``"kmeans:60"``), a learner or points. `Anchors` says
@@ -110,7 +112,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BatchLearner._parameter_constraints,
         "kernel": [str, Kernel, callable],
-        "init": [StrOptions({"samples", "anchors", "normal"}), "array-like"],
+        "init": [StrOptions({"samples", "anchors", "normal", "mean"}), "array-like"],
         "anchors": [str, AT_LEAST_1, Anchors, TRANSFORMER, "array-like"],
     }
 
@@ -151,51 +153,56 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         start: Any = None,
         descent: bool | AnchorDescent = False,
         linear_weight: float = 0.0,
-        restrict: bool = True,
+        restrict: bool = False,
+        redraw: bool = True,
         **params: Any,
     ) -> ReducedKernelDL:
         """RKDL-D as published, section III-A: anchors by linear K-SVD, then fixed.
 
-        20 atoms, 4 non-zeros, 50 anchors learned with 5 non-zeros from a random start,
-        some of them as first atoms. Other parameters are those of `Anchors`, and
+        20 atoms, 4 non-zeros, 50 anchors learned with 5 non-zeros. Where the text is
+        silent it follows the authors' program. Anchors start at random directions.
+        Atoms start at random combinations of all anchors, of unit norm, and at the
+        mean: the program's first pass codes over atoms whose norms in feature space
+        are not 1 as if they were, so that one of them is fitted to all samples and the
+        others are drawn again. Atoms that no sample uses are drawn again in each pass,
+        and codes become dense. ``restrict=True`` keeps the constraint of eq. (3), which
+        is worse than exact learning. Other parameters are those of `Anchors`, and
         `params` those of the constructor.
         """
+        unused_anew = KSVDUpdate(min_uses=1, redraw=True)
+        if start is None:
+            start = KSVD(n_anchors, n_nonzero_linear, init="normal", update=unused_anew)
         anchors = Anchors(
-            start=KSVD(n_anchors, n_nonzero_linear, init="normal")
-            if start is None
-            else start,
+            start=start,
             descent=descent,
             linear_weight=linear_weight,
             restrict=restrict,
+            redraw=redraw,
         )
-        sizes = {"n_components": 20, "n_nonzero_coefs": 4, "init": "anchors"}
+        sizes = {"n_components": 20, "n_nonzero_coefs": 4, "init": "mean"}
         return cls(kernel, anchors=anchors, **{**sizes, **params})
 
     @classmethod
     def orkdl_d(
         cls, kernel: Any = "rbf", rate: float = 5e-4, **params: Any
     ) -> ReducedKernelDL:
-        """ORKDL-D as published, section III-B: `rkdl_d` and 3 gradient steps on D."""
-        defaults = {"descent": AnchorDescent(n_steps=3, rate=rate)}
-        return cls.rkdl_d(kernel, **{**defaults, **params})
+        """ORKDL-D as published, section III-B: `rkdl_d` and 3 gradient steps on D.
+
+        The printed derivative is half of the gradient, and anchors move one by one.
+        """
+        descent = AnchorDescent(n_steps=3, rate=rate / 2, one_by_one=True)
+        return cls.rkdl_d(kernel, **{"descent": descent, **params})
 
     @classmethod
     def morkdl_d(
-        cls,
-        kernel: Any = "rbf",
-        rate: float = 5e-4,
-        linear_rate: float | None = None,
-        **params: Any,
+        cls, kernel: Any = "rbf", rate: float = 5e-4, **params: Any
     ) -> ReducedKernelDL:
         """MORKDL-D as published, section III-C: `orkdl_d` with a linear term, λ = 1.
 
-        The step is that printed, g − (Y − DX)Xᵀ. It is half as long in the linear term
-        as the gradient of eq. (8), which is ``linear_rate=rate``.
+        The step is that printed, half of the gradient of eq. (8). The authors' program
+        calls it without the linear term, and then it is `orkdl_d`.
         """
-        linear_rate = rate / 2 if linear_rate is None else linear_rate
-        descent = AnchorDescent(n_steps=3, rate=rate, linear_rate=linear_rate)
-        defaults = {"linear_weight": 1.0, "descent": descent}
-        return cls.rkdl_d(kernel, **{**defaults, **params})
+        return cls.orkdl_d(kernel, rate, **{"linear_weight": 1.0, **params})
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> ReducedKernelDL:
         """Learn anchors and a dictionary for φ of the rows of X; y is ignored.
@@ -258,6 +265,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         start = AnchoredDictionary.over_anchors(
             self.kernel_, X, energies, anchors, coefs
         )
+        if isinstance(self.init, str) and self.init == "mean":
+            start = start.with_weights(_with_first(start, weights))
         if len(coefs) == 0:
             rows = self._first_rows(start, n_atoms, rng, weights)
             start = start.with_weights(start.features[index_like(rows, X)])
@@ -274,7 +283,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
     ) -> np.ndarray:  # (m, n)
         """Return the coefficients of the first atoms; none if these are samples."""
         init_name = self.init if isinstance(self.init, str) else ""
-        if init_name == "normal":
+        if init_name in ("normal", "mean"):
             return rng.standard_normal((n_atoms, n_anchors))
         if init_name != "anchors":
             return np.empty((0, n_anchors))
@@ -292,7 +301,7 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
         """Return the row numbers of the samples whose projections are first atoms."""
         if not isinstance(self.init, str):
             n_samples = len(start.features)
-            names = "'samples', 'anchors', 'normal'"
+            names = "'samples', 'anchors', 'normal', 'mean'"
             return check_row_numbers(self.init, n_atoms, n_samples, names)
         span_energies = to_numpy(row_norms(start.features))
         rounding = 10 * eps(start.features) * to_numpy(start.energies)
@@ -316,6 +325,8 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
             as_descent(anchors.descent),
             linear_weight=anchors.linear_weight,
             linear_coder=None if n_nonzero is None else OMP(n_nonzero),
+            min_uses=1 if anchors.redraw else 4,
+            redraw=anchors.redraw,
         )
 
     def _record_mixed(self, dictionary: AnchoredDictionary, weights: Weights) -> None:
@@ -341,3 +352,13 @@ class ReducedKernelDL(KernelAtoms, BatchLearner):
                 + or_wider(basis.dtype, " or pass float64"),
                 stacklevel=3,
             )
+
+
+def _with_first(start: AnchoredDictionary, weights: Weights) -> Array:  # (m, r)
+    """Return the atoms with the mean of the samples, in the span, as the first."""
+    xp = namespace(start.features)
+    mean = xp.mean(start.features, axis=0)
+    if weights is not None:
+        share = as_like(weights / weights.sum(), start.features)
+        mean = share @ start.features
+    return xp.concat([mean[None, :], start.atoms[1:]])

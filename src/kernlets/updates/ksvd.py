@@ -31,7 +31,7 @@ from ..numerics.arrays import (
     to_numpy,
 )
 from ..numerics.scaling import unit_rows
-from .replace import LIMITS, refresh
+from .replace import LIMITS, put_atoms, refresh
 
 ROUNDED = 1e-4  # squared norms of atoms farther from 1 are corrected
 ROWS_ONLY = (
@@ -58,6 +58,9 @@ class KSVDUpdate(AtomUpdate):
     min_uses, max_coherence : int, float
         After the sweep, atoms that are used less often, or are more coherent with
         another atom, are replaced by the worst represented samples.
+    redraw : bool
+        Whether atoms that are used less often become random instead, which is the
+        practice of RKDL's authors. Coherent atoms are then not replaced.
     positive : bool
         Keep coefficients non-negative in the rank-one fits: cut them off at zero, which
         is the best fit to the new atom. K-SVD learners set it if their coder has
@@ -71,6 +74,7 @@ class KSVDUpdate(AtomUpdate):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LIMITS,
         "exact": ["boolean"],
+        "redraw": ["boolean"],
         "positive": ["boolean"],
         "positive_atoms": ["boolean"],
     }
@@ -81,12 +85,14 @@ class KSVDUpdate(AtomUpdate):
         min_uses: int = 4,
         *,
         max_coherence: float = 0.99,
+        redraw: bool = False,
         positive: bool = False,
         positive_atoms: bool = False,
     ) -> None:
         self.exact = exact
         self.min_uses = min_uses
         self.max_coherence = max_coherence
+        self.redraw = redraw
         self.positive = positive
         self.positive_atoms = positive_atoms
 
@@ -95,7 +101,7 @@ class KSVDUpdate(AtomUpdate):
     ) -> Step:
         order = rng.permutation(dictionary.n_atoms)
         improved, errors, values = sweep(dictionary, coded, order, self)
-        dictionary = self._refresh(improved, coded, errors)
+        dictionary = self._refresh(improved, coded, errors, rng)
         if self.positive_atoms:  # a sample that became an atom may have any sign
             dictionary = dictionary.with_weights(clip_negative(dictionary.weights))
         codes = replace(coded.codes, values=values, residual=None)
@@ -103,8 +109,14 @@ class KSVDUpdate(AtomUpdate):
         return Step(dictionary, error, improved, codes)
 
     def _refresh(
-        self, dictionary: Dictionary, coded: Coded, errors: np.ndarray
+        self,
+        dictionary: Dictionary,
+        coded: Coded,
+        errors: np.ndarray,
+        rng: np.random.Generator,
     ) -> Dictionary:
+        if self.redraw:
+            return self._redraw(dictionary, coded, rng)
         X = fill_by_codes(dictionary, coded.codes, coded.X)
         worst = worst_rows(errors, dictionary.n_atoms, coded.weights)
         return refresh(
@@ -115,6 +127,20 @@ class KSVDUpdate(AtomUpdate):
             self.min_uses,
             self.max_coherence,
         )
+
+    def _redraw(
+        self, dictionary: Dictionary, coded: Coded, rng: np.random.Generator
+    ) -> Dictionary:
+        uses = weighted_uses(coded.codes, coded.weights)
+        unused = np.flatnonzero(uses < self.min_uses)
+        if len(unused) == 0:
+            return dictionary
+        return put_atoms(dictionary, unused, self._draw(dictionary, len(unused), rng))
+
+    def _draw(self, dictionary: Any, count: int, rng: np.random.Generator) -> Array:
+        """Draw atoms in random directions, in the dictionary's coordinates."""
+        weights = dictionary.weights
+        return as_like(rng.standard_normal((count, weights.shape[1])), weights)
 
 
 def clip_negative(atoms: Array) -> Array:  # (m, p)

@@ -43,9 +43,9 @@ class AnchoredUpdate(KSVDUpdate):
     linear_weight, linear_coder : float, SparseCoder
         λ in eq. (8), and the pursuit for the codes X there: by default `OMP` with 5
         non-zeros, but at most a quarter of the features.
-    exact, min_uses, max_coherence
+    exact, min_uses, max_coherence, redraw
         As in `KSVDUpdate`; the samples that replace atoms are those worst represented
-        within the span.
+        within the span, and random atoms are combinations of all anchors.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -55,6 +55,7 @@ class AnchoredUpdate(KSVDUpdate):
         "descent": [AnchorDescent, None],
         "linear_weight": [NOT_NEGATIVE],
         "linear_coder": [SparseCoder, None],
+        "redraw": ["boolean"],
     }
 
     def __init__(
@@ -67,6 +68,7 @@ class AnchoredUpdate(KSVDUpdate):
         exact: bool = False,
         min_uses: int = 4,
         max_coherence: float = 0.99,
+        redraw: bool = False,
     ) -> None:
         self.restrict = restrict
         self.descent = descent
@@ -75,6 +77,7 @@ class AnchoredUpdate(KSVDUpdate):
         self.exact = exact
         self.min_uses = min_uses
         self.max_coherence = max_coherence
+        self.redraw = redraw
 
     def step(self, dictionary: Any, coded: Coded, rng: np.random.Generator) -> Step:
         codes = coded.codes if self.restrict else _with_all_slots(coded.codes)
@@ -88,8 +91,16 @@ class AnchoredUpdate(KSVDUpdate):
         total = sum(
             weighted_sum(squares, coded.weights) for squares in (errors, outside)
         )
-        refreshed: Any = self._refresh(dictionary.with_unit_atoms(), coded, errors)
+        unit_atoms = dictionary.with_unit_atoms()
+        refreshed: Any = self._refresh(unit_atoms, coded, errors, rng)
         return Step(refreshed.with_unit_atoms(), total)
+
+    def _draw(
+        self, dictionary: AnchoredDictionary, count: int, rng: np.random.Generator
+    ) -> Array:
+        anchors = dictionary.anchors
+        coefs = as_like(rng.standard_normal((count, len(anchors))), anchors)
+        return coefs @ (dictionary.kernel(anchors) @ dictionary.basis)
 
     def _sweep(
         self,

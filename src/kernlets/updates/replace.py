@@ -13,7 +13,15 @@ import numpy as np
 from ..base.constraints import AT_LEAST_0, NOT_NEGATIVE
 from ..coders.encoding import summarize_codes
 from ..contracts import Array, Coded, Dictionary, Statistics
-from ..numerics.arrays import diagonal, double, eps, index_like, namespace, to_numpy
+from ..numerics.arrays import (
+    as_like,
+    diagonal,
+    double,
+    eps,
+    index_like,
+    namespace,
+    to_numpy,
+)
 from ..numerics.scaling import least_energy
 
 NEAR = 0.99  # a sample with a larger cosine to an atom is not new
@@ -96,6 +104,21 @@ def refresh_from(
         min_uses,
         max_coherence,
     )
+
+
+def put_atoms(
+    dictionary: Dictionary,
+    atom_indices: np.ndarray,  # (r,)
+    new_weights: Array,  # (r, width) of any norm but 0
+) -> Dictionary:
+    """Put other atoms, scaled to unit norm, in place of some."""
+    xp = namespace(dictionary.weights)
+    weights = xp.asarray(dictionary.weights, copy=True)
+    weights[index_like(atom_indices, weights)] = as_like(new_weights, weights)
+    moved = dictionary.with_weights(weights)
+    is_new = np.isin(np.arange(dictionary.n_atoms), atom_indices)
+    norms = xp.sqrt(diagonal(moved.gram()))
+    return moved.rescaled(1 / xp.where(as_like(is_new, norms) > 0, norms, 1.0))
 
 
 def sample_atoms(dictionary: Dictionary, X: Array) -> Array:  # (n, r)
