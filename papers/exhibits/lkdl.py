@@ -182,6 +182,13 @@ FIG1B = Exhibit(
     ),
 )
 
+OTHER_UPDATE = Decider(
+    "KKSVD is the library's here, which uses each new atom at once. That of the "
+    "authors' program, with frozen residuals, is less accurate and meets its number "
+    "where both were run:",
+    (("KKSVD", None), (FROZEN, None)),
+    "lkdl/fig1b",
+)
 NOISE_NOTE = {
     "untrained atoms": "random samples as atoms: what training is worth",
     "LKDL, untrained atoms": "random samples as atoms",
@@ -204,6 +211,7 @@ FIG2A = Exhibit(
     + "; coreset landmarks, c = 20 %; noise on the raw test images before mean removal",
     published=numbers("lkdl", "fig2a", BOTH_SPARSITIES),
     repeats={FIVE: AS_PROGRAMMED},
+    deciders={"KKSVD": OTHER_UPDATE},
     runs=10,
     proposed=("LKDL",),
     deviations=(SMOOTHED, LINEAR_SPARSITY),
@@ -229,6 +237,7 @@ FIG2B = Exhibit(
     "the mean of black and white, before mean removal",
     published=numbers("lkdl", "fig2b", BOTH_SPARSITIES),
     repeats={FIVE: AS_PROGRAMMED},
+    deciders={"KKSVD": OTHER_UPDATE},
     runs=10,
     proposed=("LKDL",),
     deviations=(
@@ -320,6 +329,7 @@ FIG3A = Exhibit(
     metric=ACCURACY,
     published=numbers("lkdl", "fig3a"),
     proposed=("LKDL",),
+    deciders={"KKSVD": OTHER_UPDATE},
     deviations=(
         "c = 9000 for every number of samples, as in the authors' program; the text's "
         "15 % is that of 60 000.",
