@@ -203,7 +203,7 @@ class AnchorDescent(BaseEstimator):
         projection, and a line search moves on the spheres.
     one_by_one : bool
         Whether plain steps move one anchor after the other, with kernels computed anew,
-        as the paper and its program do; all at once take a twentieth of the time.
+        as the paper and its program do; all at once take about a tenth of the time.
 
     Examples
     --------
