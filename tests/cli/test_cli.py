@@ -455,8 +455,8 @@ def test_version_and_help() -> None:
         assert command in ok(run("--help"))
         assert "Usage" in ok(run(command, "--help"))
     shown = " ".join(ok(run("fit", "--help")).replace("│", " ").split())
-    for default in ("lkdl", "auto", "(coreset)", "(half of all)", "(recognised)"):
-        assert f"[default: {default}]" in shown
+    for default in ("(lkdl;", "auto]", "(coreset)]", "(half of all)]", "(recognised)]"):
+        assert f"[default: {default}" in shown
 
 
 def test_the_fit_is_that_of_the_pipeline(digits: Any) -> None:
@@ -505,6 +505,12 @@ def test_the_commands_of_the_documentation(
         "scratches": np.where(np.eye(40), 255, 0).astype("u1"),
     }.items():
         image.fromarray(pixels).save(tmp_path / f"{name}.png")
+    for label in (0, 1):
+        (tmp_path / "faces" / str(label)).mkdir(parents=True)
+        for number, row in enumerate(X[y == label][:12]):
+            pixels = (16 * row.reshape(8, 8)).clip(0, 255).astype("u1")
+            face = image.fromarray(pixels).resize((16, 16))
+            face.save(tmp_path / "faces" / str(label) / f"{number}.png")
     monkeypatch.chdir(tmp_path)
     for command in commands:
         ok(run(*command))
