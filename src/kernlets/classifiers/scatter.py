@@ -17,6 +17,7 @@ from ..data.rows import sum_rows
 from ..numerics.arrays import (
     as_like,
     double,
+    empty,
     group_sums,
     namespace,
     row_norms,
@@ -167,4 +168,6 @@ def fisher_directions(
     n_zero = max(1, int((values <= 1e-9 * values[-1]).sum()))
     vectors = with_fixed_signs(vectors)
     directions = (S_w_inv_Bt @ vectors[:, n_zero:]) / xp.sqrt(values[n_zero:])
-    return as_like(xp.flip(directions, axis=1).T, F), float(values[n_zero:].sum())
+    atoms = empty((directions.shape[1], k), like=F)  # row after row, as when loaded
+    atoms[...] = as_like(xp.flip(directions, axis=1).T, F)
+    return atoms, float(values[n_zero:].sum())

@@ -139,7 +139,7 @@ def _ranks_in_classes(X: Array, class_indices: np.ndarray) -> np.ndarray:  # (n,
     n = len(class_indices)
     keys = np.arange(n, dtype=np.float64)  # of samples that are no rows of numbers
     if X.ndim == 2:
-        keys = _row_sizes(X if is_sparse(X) else to_numpy(X).astype(np.float64))
+        keys = _rounded(_row_sizes(X if is_sparse(X) else to_numpy(X).astype(float)))
     ranks = np.empty(n, dtype=np.intp)
     for c in np.unique(class_indices):
         rows = np.flatnonzero(class_indices == c)
@@ -153,6 +153,11 @@ def _row_sizes(X: Any) -> np.ndarray:  # (n, p) -> (n,)
         return np.asarray((abs(X) / (abs(X).max() or 1.0)).power(3).sum(1)).ravel()
     sizes = np.abs(np.nan_to_num(X))
     return np.sort((sizes / (sizes.max() or 1.0)) ** 3, axis=1).sum(axis=1)
+
+
+def _rounded(keys: np.ndarray) -> np.ndarray:
+    """Round to a millionth of the largest: of copies, filled-in values differ less."""
+    return np.round(keys / (keys.max(initial=0.0) or 1.0), 6)
 
 
 def _splits(

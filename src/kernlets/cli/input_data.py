@@ -391,7 +391,8 @@ def make_bar(quiet: bool, *speed: ProgressColumn) -> Iterator[Progress]:
         log.addHandler(handler)
         log.setLevel(logging.INFO)
     try:
-        with bar:
+        # rich 13.7 ends a bar that is not shown with an empty line, too
+        with bar if is_shown else nullcontext():
             yield bar
     finally:
         log.removeHandler(handler)

@@ -152,7 +152,7 @@ class PatchWhitening(FeatureMap):
             o = xp.astype(observed[block], C.dtype)
             # equations of missing pixels are w = 0, so that all systems have one size
             gram = o[:, :, None] * C * o[:, None, :]
-            gram = gram + xp.eye(p, dtype=C.dtype, device=C.device) * noise
+            gram = gram + as_like(noise * np.eye(p), C)
             differences = o * (double(rows[block]) - mean)
             weights = xp.linalg.solve(gram, differences[..., None])[..., 0]
             filled[block] = as_like(mean + weights @ C, X)
