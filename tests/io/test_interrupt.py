@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 
 from kernlets import KSVD, save
+from kernlets import __main__ as entry
 from kernlets.__main__ import INTERRUPTED
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
@@ -194,6 +197,20 @@ def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     # the first one was swallowed: signals that wait together would be one
     assert process.stdout.readline() == "ready\n"
     assert stop(process)[0] == "interrupted\n"
+
+
+def test_two_interrupts_that_are_read_at_once_are_two(monkeypatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(entry, "_end_now", ended.set)
+    monkeypatch.setattr(entry, "GRACE", 10 * PATIENCE)
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        sender.send(bytes([signal.SIGINT, signal.SIGINT]))
+        watcher = threading.Thread(
+            target=entry._watch, args=(receiver, sender), daemon=True
+        )
+        watcher.start()
+        assert ended.wait(PATIENCE)
 
 
 def test_a_process_that_is_to_ignore_it_does(tmp_path: Path) -> None:
