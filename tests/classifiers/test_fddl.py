@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import kernlets
 from kernlets import FDDLClassifier, NystroemMap, datasets
-from kernlets.classifiers import GlobalScheme
+from kernlets.classifiers import GlobalScheme, fddl
 from kernlets.classifiers.fddl_codes import (
     CodeDescent,
     FisherProblem,
@@ -368,6 +368,8 @@ def test_a_scheme_is_chosen_after_the_fit(digits):
     np.testing.assert_array_equal(changed, by_name)
     with pytest.raises(ValueError, match="gamma"):
         model.set_params(scheme__gamma=-1.0).predict(X_new[:3])
+    with pytest.raises(TypeError, match="give 'local'"):
+        fddl.resolve_scheme(3)
 
 
 def test_global_scheme_against_loops(digits):

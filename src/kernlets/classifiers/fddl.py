@@ -135,6 +135,11 @@ SCHEMES = {"local": LocalScheme, "global": GlobalScheme}
 def resolve_scheme(spec: Any) -> LocalScheme | GlobalScheme:
     """Return the scheme that a name such as ``"local:0.01"`` describes, or `spec`."""
     scheme = build("scheme", spec, SCHEMES) if isinstance(spec, str) else spec
+    if not isinstance(scheme, LocalScheme | GlobalScheme):
+        raise TypeError(
+            f"scheme is a {type(spec).__name__}: give 'local', 'global', or an object "
+            "of one of these classes"
+        )
     scheme._validate_params()
     return scheme
 
