@@ -195,12 +195,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
             ensure_min_samples=2,
         )
         labels = check_labels(self, y, X.shape[0])
-        self.classes_, class_indices, counts = np.unique(
-            labels, return_inverse=True, return_counts=True
-        )
-        class_weights = None
-        if self.scoring == "balanced_accuracy":
-            class_weights = np.mean(counts) / counts
+        self.classes_, class_indices = np.unique(labels, return_inverse=True)
         families = self._candidate_families()
         seed = int(generator(self.random_state).integers(2**31))
         self.rows_like_ = as_like(np.empty((0, X.shape[1])), X)
@@ -214,7 +209,7 @@ class AutoDictionaryClassifier(ClassifierMixin, Estimator):
                 class_indices,
                 families,
                 clock,
-                class_weights=class_weights,
+                balanced=self.scoring == "balanced_accuracy",
                 robust=self.robust,
                 max_candidates=self.max_candidates,
                 seed=seed,

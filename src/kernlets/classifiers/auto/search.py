@@ -59,7 +59,7 @@ class Search:
         families: list[Family],
         clock: Clock,
         *,
-        class_weights: np.ndarray | None = None,
+        balanced: bool = False,
         robust: bool = False,
         max_candidates: int | None = None,
         seed: int = 0,
@@ -68,8 +68,10 @@ class Search:
     ) -> None:
         self.X, self.y, self.families, self.clock = X, y, families, clock
         self.robust, self.seed = robust, seed
-        no_weights = np.ones(int(y.max()) + 1)
-        self.class_weights = no_weights if class_weights is None else class_weights
+        counts = np.bincount(y)
+        self.class_weights = (
+            counts.mean() / counts if balanced else np.ones(len(counts))
+        )
         row_weights = self.class_weights[y]
         # so many rows of equal weight would be as uncertain
         self.n_effective_rows = row_weights.sum() ** 2 / np.sum(row_weights**2)
