@@ -20,10 +20,9 @@ from ..numerics.arrays import (
     namespace,
     to_numpy,
 )
-from ..numerics.scaling import least_energy
 from .ksvd import weighted_sum
 from .mod import normalize
-from .replace import LIMITS
+from .replace import LIMITS, rounding_errors
 
 ROUNDING = 10  # times the rounding of the energies: less is no residual
 
@@ -160,10 +159,7 @@ def _worst_samples(
 ) -> Iterator[_Atom]:
     """Yield samples as atoms, the worst represented first, each of them once."""
     energies = to_numpy(double(dictionary.energy(coded.X)))
-    rounding = np.maximum(
-        10 * eps(dictionary.weights) * energies, least_energy(dictionary.weights)
-    )
-    is_usable = errors > rounding
+    is_usable = errors > rounding_errors(energies, dictionary.weights)
     if coded.weights is not None:
         is_usable &= coded.weights > 0
     for row in worst_rows(errors, len(errors)):

@@ -172,8 +172,13 @@ def _new_samples(
     """Return the indices of samples that are neither explained nor atoms already."""
     if len(errors) == 0:
         return np.zeros(0, dtype=int)
-    energy, like = to_numpy(double(dictionary.energy(worst))), dictionary.weights
-    rounding = np.maximum(10 * eps(like) * energy, least_energy(like))
+    energy = to_numpy(double(dictionary.energy(worst)))
+    rounding = rounding_errors(energy, dictionary.weights)
     peaks = np.abs(to_numpy(double(dictionary.correlate(worst)))).max(axis=1)
     is_far = peaks <= NEAR * np.sqrt(energy)
     return np.flatnonzero(is_far & (errors > rounding))
+
+
+def rounding_errors(energies: np.ndarray, like: Array) -> np.ndarray:  # (n,)
+    """Return the squared errors up to which samples are represented exactly."""
+    return np.maximum(10 * eps(like) * energies, least_energy(like))
